@@ -1,0 +1,62 @@
+"""What ran on what: the unchanging head of a recording, and the plan of a comparison."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+FORMAT = 1
+
+
+class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``experiment.json``, written once before the first rank starts.
+
+    ``device_kind`` is ``"cpu"``, ``"gpu"`` or ``"tpu"`` as planned; ``options`` are the workload's own
+    (model, batch, steps, …); ``threads_per_rank`` is 0 where the framework decides.
+    """
+
+    t0_unix_ns: int
+    strategy: str
+    title: str
+    framework: str
+    ranks: int
+    device_kind: str
+    model: str
+    options: dict[str, Any] = {}
+    parallel_lines: int = 0
+    parameters: int = 0
+    is_baseline: bool = False
+    planned_steps: int = 0
+    global_batch: int = 0
+    sequence_length: int = 0
+    threads_per_rank: int = 0
+    cores: int = 0
+    host: str = ""
+    versions: dict[str, str] = {}
+    devices: list[str] = []
+    command: list[str] = []
+    format: int = FORMAT
+
+
+class PlannedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One strategy of a plan; its recording is the folder ``folder`` beside ``plan.json``."""
+
+    strategy: str
+    title: str
+    framework: str
+    folder: str
+    device_kind: str = "cpu"
+    is_baseline: bool = False
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``plan.json`` of a comparison: what will run, in order. ``request`` is all the supervisor needs."""
+
+    t0_unix_ns: int
+    runs: list[PlannedRun]
+    ranks: int
+    model: str
+    request: dict[str, Any] = {}
+    notes: list[str] = []
+    format: int = FORMAT

@@ -1,0 +1,174 @@
+"""The journal's entries. One JSON object per line, told apart by ``type``; unknown types are skipped.
+
+``t_ns`` is when the entry was written, ns since the recording's ``t0_unix_ns``. A replay at time t sees the
+entries with ``t_ns <= t`` and nothing else.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
+    t_ns: int
+
+
+class Phase(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="phase"):
+    """What a rank (or the supervisor, rank −1) is doing now.
+
+    ``phase``: ``launching``, ``importing``, ``compiling``, ``training``, ``warming profiler``, ``profiling``,
+    ``stopping profiler`` or ``ending``. The last entry of a writer wins; a long stop repeats it as a heartbeat.
+    """
+
+    rank: int
+    phase: str
+    detail: str = ""
+
+
+class RankStarted(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="rank_started"):
+    """A rank's process is up. A JAX process announces one entry for each of its devices."""
+
+    rank: int
+    device: int
+    device_name: str
+    device_kind: str
+    pid: int
+    global_device_id: int = -1
+    device_uuid: str = ""
+
+
+class StepDone(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="step"):
+    """One training step of one rank; bytes are −1 where the allocator does not tell.
+
+    ``is_profiled`` is true when any profiler activity fell inside the step; ``is_compiling`` when a compile did.
+    In a JAX process rank is that of its first device: the step is one program over all of them.
+    """
+
+    rank: int
+    step: int
+    start_ns: int
+    end_ns: int
+    tokens: int = -1
+    samples: int = -1
+    loss: float | None = None
+    data_wait_ns: int = -1
+    allocated_bytes: int = -1
+    reserved_bytes: int = -1
+    peak_bytes: int = -1
+    is_profiled: bool = False
+    is_compiling: bool = False
+
+
+class WindowAsked(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="window_asked"):
+    """The supervisor asked every rank to profile steps [first_step, end_step). ``reason``: cycle, key, slow step."""
+
+    first_step: int
+    end_step: int
+    reason: str
+
+
+class TraceWritten(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="trace"):
+    """A native trace was renamed into place at ``path`` (relative to the recording).
+
+    Steps [first_step, end_step) are wholly inside. ``stop_ns`` is how long stopping and writing held the rank.
+    ``format``: ``kineto`` or ``xplane``.
+    """
+
+    rank: int
+    path: str
+    format: str
+    first_step: int
+    end_step: int
+    size_bytes: int
+    start_cost_ns: int = 0
+    stop_ns: int = 0
+    has_memory: bool = False
+
+
+class Compiled(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="compiled"):
+    """A compilation: ``stage`` is ``trace``, ``lower`` or ``compile``; ``reason`` says what changed, where known."""
+
+    rank: int
+    name: str
+    stage: str
+    duration_ns: int
+    step: int = -1
+    is_recompilation: bool = False
+    reason: str = ""
+
+
+class MemoryMeasured(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="memory"):
+    """Bytes by category on one device.
+
+    ``categories`` maps parameters, gradients, optimizer, activations, temporaries to bytes and ``how`` maps
+    each to ``exact`` (summed over the framework's own trees), ``measured`` (allocator or profiler), ``derived``
+    (by arithmetic on those) or ``compiler`` (XLA's plan). ``peak_bytes`` and ``pool_bytes`` are −1 where unknown.
+    """
+
+    rank: int
+    device: int
+    step: int
+    source: str
+    categories: dict[str, int]
+    how: dict[str, str]
+    peak_bytes: int = -1
+    peak_how: str = ""
+    pool_bytes: int = -1
+    in_use_bytes: int = -1
+
+
+class Checked(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="checked"):
+    """Cheap fingerprints every k steps, to tell ranks apart that should agree (and keys that should not)."""
+
+    rank: int
+    step: int
+    parameters: float
+    gradients: float | None = None
+    rng: str = ""
+    batch_shape: tuple[int, ...] = ()
+
+
+class Sampled(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="sample"):
+    """One reading of one device's sensors, field name (with its unit as suffix) → value."""
+
+    device: str
+    values: dict[str, float]
+
+
+class SensorFailed(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="sensor_failed"):
+    """A field of a device cannot be read (from now on), and why."""
+
+    device: str
+    field: str
+    why: str
+
+
+class Log(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="log"):
+    """A line worth a person's eye. ``level``: info, warning or error."""
+
+    level: str
+    text: str
+    rank: int = -1
+
+
+class RankEnded(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="rank_ended"):
+    """A rank is gone; ``exit_code`` is negative for a signal, ``why`` the exception or the signal's name."""
+
+    rank: int
+    exit_code: int
+    why: str = ""
+    log_lines: tuple[str, ...] = ()
+
+
+class Ended(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="ended"):
+    """The last entry of a recording. ``outcome``: done, failed or stopped."""
+
+    outcome: str
+    why: str = ""
+    rank: int = -1
+
+
+AnyEntry = (
+    Phase | RankStarted | StepDone | WindowAsked | TraceWritten | Compiled | MemoryMeasured | Checked
+    | Sampled | SensorFailed | Log | RankEnded | Ended
+)  # fmt: skip

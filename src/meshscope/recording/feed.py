@@ -1,0 +1,53 @@
+"""Reads a recording back as time passes: live and replay are this one path with different clocks."""
+
+from __future__ import annotations
+
+import bisect
+from pathlib import Path
+
+from meshscope.experiment import Experiment
+from meshscope.recording.entries import Ended, Entry
+from meshscope.recording.journal import Tail
+from meshscope.recording.layout import JOURNAL, read_experiment
+
+
+class Feed:
+    """The entries of one recording up to a time. Not safe to share between threads."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.experiment: Experiment = read_experiment(folder)
+        self._tails: dict[Path, Tail] = {}
+        self._entries: list[Entry] = []
+
+    def poll(self) -> None:
+        """Take in what every writer has appended. Entries stay ordered by time, then by arrival."""
+        fresh: list[Entry] = []
+        for path in sorted((self.folder / JOURNAL).glob("*.jsonl")):
+            tail = self._tails.setdefault(path, Tail(path))
+            fresh += tail.read()
+        if fresh:
+            self._entries = sorted(self._entries + fresh, key=_time)
+
+    def until(self, unix_ns: int) -> list[Entry]:
+        """Every entry written at or before ``unix_ns``, in time order."""
+        cut = bisect.bisect_right(self._entries, unix_ns - self.experiment.t0_unix_ns, key=_time)
+        return self._entries[:cut]
+
+    @property
+    def skipped(self) -> int:
+        """Lines that could not be read as entries."""
+        return sum(tail.skipped for tail in self._tails.values())
+
+    @property
+    def has_ended(self) -> bool:
+        return any(isinstance(entry, Ended) for entry in reversed(self._entries))
+
+    @property
+    def last_unix_ns(self) -> int:
+        """When the newest entry was written; the start while there is none."""
+        return self.experiment.t0_unix_ns + (self._entries[-1].t_ns if self._entries else 0)
+
+
+def _time(entry: Entry) -> int:
+    return entry.t_ns

@@ -1,0 +1,66 @@
+"""Writing and reading one writer's journal file."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from meshscope.recording.entries import AnyEntry, Entry
+from meshscope.recording.layout import JOURNAL
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(AnyEntry)
+
+
+class Journal:
+    """Appends entries to ``journal/<writer>.jsonl``; threads of the writer's process may share one.
+
+    Every entry is one ``write`` of a whole line, unbuffered, so a kill loses no entry that was appended.
+    """
+
+    def __init__(self, folder: Path, writer: str, *, t0_unix_ns: int) -> None:
+        self._t0_unix_ns = t0_unix_ns
+        self._lock = threading.Lock()
+        path = folder / JOURNAL / f"{writer}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file: IO[bytes] = path.open("ab", buffering=0)
+
+    def now_ns(self) -> int:
+        """Now, in the recording's time."""
+        return time.time_ns() - self._t0_unix_ns
+
+    def append(self, entry: Entry) -> None:
+        line = _ENCODER.encode(entry) + b"\n"
+        with self._lock:
+            self._file.write(line)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class Tail:
+    """Reads what was appended to one journal file since the last call; a half-written line waits."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._offset = 0
+        self.skipped = 0
+
+    def read(self) -> list[Entry]:
+        """New whole entries. Lines that are damaged or of an unknown type are counted in ``skipped``."""
+        with self.path.open("rb") as file:
+            file.seek(self._offset)
+            chunk = file.read()
+        whole = chunk.rfind(b"\n") + 1
+        self._offset += whole
+        entries: list[Entry] = []
+        for line in chunk[:whole].splitlines():
+            try:
+                entries.append(_DECODER.decode(line))
+            except msgspec.MsgspecError:
+                self.skipped += 1
+        return entries

@@ -1,0 +1,58 @@
+"""A recording, folded: everything that is known of one strategy's run at one time, immutable.
+
+``fold`` is commutative: entries of several writers may be seen in any order. Traces are read once per file and
+kept, so a live screen and a seek in a replay pay only for what is new.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from meshscope.experiment import Experiment
+from meshscope.recording.entries import (
+    Checked,
+    Compiled,
+    Ended,
+    Log,
+    MemoryMeasured,
+    Phase,
+    RankEnded,
+    RankStarted,
+    SensorFailed,
+    TraceWritten,
+    WindowAsked,
+)
+from meshscope.samples import SampleTable, StepTable
+from meshscope.spans import Window
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One recording as of ``now_ns`` (its own time). Tuples are sorted by (time, rank).
+
+    ``windows`` are the profiled stretches read from native traces, by (rank, start); ``refused`` pairs the
+    path of a trace that could not be read with the reason. ``ended`` is None while the run goes on, and also
+    for a recording whose supervisor was killed: then ``now_ns`` is far past ``last_entry_ns``.
+    """
+
+    path: str
+    experiment: Experiment
+    now_ns: int
+    last_entry_ns: int
+    steps: StepTable
+    samples: SampleTable
+    windows: tuple[Window, ...] = ()
+    refused: tuple[tuple[str, str, str], ...] = ()
+    phases: tuple[Phase, ...] = ()
+    ranks: tuple[RankStarted, ...] = ()
+    windows_asked: tuple[WindowAsked, ...] = ()
+    traces: tuple[TraceWritten, ...] = ()
+    compiles: tuple[Compiled, ...] = ()
+    memory: tuple[MemoryMeasured, ...] = ()
+    checks: tuple[Checked, ...] = ()
+    sensor_failures: tuple[SensorFailed, ...] = ()
+    logs: tuple[Log, ...] = ()
+    rank_ends: tuple[RankEnded, ...] = ()
+    ended: Ended | None = None
+    skipped_lines: int = 0
+    notes: tuple[str, ...] = field(default=())

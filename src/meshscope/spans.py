@@ -1,0 +1,152 @@
+"""The one table that every native trace becomes: parallel columns, one row per span."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from meshscope.intervals import Intervals, union
+
+Column = npt.NDArray[np.int64]
+Small = npt.NDArray[np.int32]
+
+
+class Kind(IntEnum):
+    """What a span is. ``OTHER`` is kept for display and never counted as device work."""
+
+    OTHER = 0
+    COMPUTE = 1
+    COLLECTIVE = 2
+    COPY = 3
+    WAIT = 4
+    LAUNCH = 5
+    HOST = 6
+    STEP = 7
+
+
+@dataclass(frozen=True, eq=False)
+class SpanTable:
+    """n spans as columns of shape (n,); times are int64 ns since the recording's ``t0_unix_ns``, half-open.
+
+    ``lane`` indexes ``lanes`` (one serial queue: a CUDA stream, an XLA line, a thread), ``name`` indexes
+    ``names``, ``group`` indexes ``groups`` and ``dtype`` indexes ``dtypes``; −1 means unknown there and in
+    ``step``, ``link`` (row of the launch), ``size_bytes`` and ``sequence``. ``kind`` holds :class:`Kind`.
+    """
+
+    start_ns: Column
+    end_ns: Column
+    rank: Small
+    device: Small
+    lane: Small
+    name: Small
+    kind: npt.NDArray[np.uint8]
+    step: Small
+    link: Column
+    size_bytes: Column
+    dtype: Small
+    group: Small
+    sequence: Column
+    names: tuple[str, ...] = ()
+    lanes: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    def where(self, keep: npt.NDArray[np.bool_]) -> SpanTable:
+        """The rows for which ``keep`` is true; the name tables are shared, ``link`` is dropped (rows move)."""
+        columns = {name: getattr(self, name)[keep] for name in COLUMNS}
+        columns["link"] = np.full(int(keep.sum()), -1, dtype=np.int64)
+        return SpanTable(**columns, names=self.names, lanes=self.lanes, dtypes=self.dtypes, groups=self.groups)
+
+    def of_kind(self, *kinds: Kind) -> SpanTable:
+        return self.where(np.isin(self.kind, np.array(kinds, dtype=np.uint8)))
+
+    def busy(self, *kinds: Kind) -> Intervals:
+        """The time covered by at least one span of ``kinds`` (of any kind when none is given)."""
+        if not kinds:
+            return union(self.start_ns, self.end_ns)
+        keep = np.isin(self.kind, np.array(kinds, dtype=np.uint8))
+        return union(self.start_ns[keep], self.end_ns[keep])
+
+    def name_of(self, row: int) -> str:
+        return self.names[int(self.name[row])]
+
+
+COLUMNS = tuple(f.name for f in fields(SpanTable) if f.name not in ("names", "lanes", "dtypes", "groups"))
+
+_DTYPES = {"rank": np.int32, "device": np.int32, "lane": np.int32, "name": np.int32, "kind": np.uint8,
+           "step": np.int32, "dtype": np.int32, "group": np.int32}  # fmt: skip
+_DEFAULTS = {"rank": 0, "device": 0, "lane": 0, "kind": 0}
+
+
+def span_table(
+    *,
+    names: tuple[str, ...] = (),
+    lanes: tuple[str, ...] = (),
+    dtypes: tuple[str, ...] = (),
+    groups: tuple[str, ...] = (),
+    **columns: object,
+) -> SpanTable:
+    """A table from the columns that are known; the others are filled with 0 (rank, device, lane, kind) or −1."""
+    count = len(np.atleast_1d(np.asarray(columns["start_ns"])))
+    full = {}
+    for name in COLUMNS:
+        dtype = _DTYPES.get(name, np.int64)
+        if name in columns:
+            full[name] = np.broadcast_to(np.asarray(columns[name], dtype=dtype), (count,))
+        else:
+            full[name] = np.full(count, _DEFAULTS.get(name, -1), dtype=dtype)
+    return SpanTable(**full, names=names, lanes=lanes, dtypes=dtypes, groups=groups)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a reader met: events read, device events kept, and what was dropped or repaired, by reason."""
+
+    read: int = 0
+    device: int = 0
+    dropped: dict[str, int] = field(default_factory=dict)
+    repaired: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """One stretch of one rank that a profiler covered: its spans and what they are worth.
+
+    ``steps`` are the step numbers wholly inside; ``step_ns`` has shape (len(steps), 2): start and end of each.
+    ``device_kind`` says by which rule the spans were classified: ``"gpu"``, ``"tpu"`` or ``"cpu"``; ``"none"``
+    where the trace holds no device work, with the reason in ``cannot_say``.
+    ``overhead_frac`` and freshness come from the journal, not from the trace.
+    """
+
+    rank: int
+    device: int
+    rank_from: str
+    framework: str
+    device_kind: str
+    start_ns: int
+    end_ns: int
+    steps: tuple[int, ...]
+    step_ns: Column
+    is_complete: bool
+    spans: SpanTable
+    counts: Counts
+    source: str
+    cannot_say: tuple[tuple[str, str], ...] = ()
+    allocations: Allocations | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Allocations:
+    """The allocator's total over time as a trace recorded it: ``total_bytes[i]`` from ``time_ns[i]`` on.
+
+    Totals are relative to the profiler's start (what was allocated before counts as zero), shape (n,).
+    """
+
+    time_ns: Column
+    total_bytes: Column

@@ -1,0 +1,91 @@
+"""Numbers as people read them. Every function takes the unit its name says and returns plain text."""
+
+from __future__ import annotations
+
+import math
+
+NS_PER_US = 1_000
+NS_PER_MS = 1_000_000
+NS_PER_S = 1_000_000_000
+
+UNKNOWN = "–"
+
+_BYTES = ("B", "kB", "MB", "GB", "TB", "PB")
+
+
+def _digits(value: float) -> str:
+    """Three significant digits without an exponent: 1.23, 12.3, 123, 1234."""
+    size = abs(value)
+    if size >= 99.95:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if size >= 9.995 else f"{value:.2f}"
+
+
+def duration(value_ns: float) -> str:
+    """Nanoseconds with the unit that fits: ``"147 ms"``."""
+    if math.isnan(value_ns):
+        return UNKNOWN
+    size = abs(value_ns)
+    for limit, unit in ((NS_PER_US, "ns"), (NS_PER_MS, "µs"), (NS_PER_S, "ms")):
+        if size < limit * 0.9995:
+            return f"{_digits(value_ns / limit * 1000)} {unit}" if unit != "ns" else f"{value_ns:.0f} ns"
+    if size < 120 * NS_PER_S:
+        return f"{_digits(value_ns / NS_PER_S)} s"
+    minutes, seconds = divmod(round(value_ns / NS_PER_S), 60)
+    return f"{minutes} min {seconds:02d} s"
+
+
+def milliseconds(value_ns: float) -> str:
+    """Nanoseconds as a bare number of milliseconds, for a column whose heading carries the unit."""
+    return UNKNOWN if math.isnan(value_ns) else _digits(value_ns / NS_PER_MS)
+
+
+def size(value_bytes: float) -> str:
+    """Bytes in decimal units (as GPU vendors count): ``"10.7 MB"``."""
+    if math.isnan(value_bytes):
+        return UNKNOWN
+    scaled, index = float(value_bytes), 0
+    while abs(scaled) >= 999.5 and index < len(_BYTES) - 1:
+        scaled, index = scaled / 1000, index + 1
+    return f"{value_bytes:.0f} B" if index == 0 else f"{_digits(scaled)} {_BYTES[index]}"
+
+
+def rate(value: float) -> str:
+    """A bare rate, with thousands set apart by a thin space above 9 999."""
+    if math.isnan(value):
+        return UNKNOWN
+    return f"{value:,.0f}".replace(",", " ") if abs(value) >= 9999.5 else _digits(value)
+
+
+def percent(fraction: float) -> str:
+    """A fraction as a percentage with one decimal: ``"8.1 %"``."""
+    return UNKNOWN if math.isnan(fraction) else f"{fraction * 100:.1f} %"
+
+
+def ratio(part: float, whole: float) -> float:
+    """``part / whole``; NaN where the whole is zero or unknown, since a share of nothing is no number."""
+    if not whole or math.isnan(whole) or math.isnan(part):
+        return math.nan
+    return part / whole
+
+
+def printable(text: str) -> str:
+    """Text from outside with every control character replaced, so that nothing in it can steer a terminal.
+
+    C0, DEL, C1, bidirectional overrides and line or paragraph separators become ``�``.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join("�" if _steers(ord(c)) else c for c in text)
+
+
+def _steers(code: int) -> bool:
+    return (
+        code < 0x20
+        or 0x7F <= code <= 0x9F
+        or 0x200B <= code <= 0x200F
+        or 0x2028 <= code <= 0x202E
+        or 0x2060 <= code <= 0x206F
+        or 0xD800 <= code <= 0xDFFF
+        or code == 0xFEFF
+    )
