@@ -1,0 +1,25 @@
+"""What every test may ask for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The corpus of real traces beside the project; tests that need it skip where it is absent."""
+    folder = Path(os.environ.get("MESHSCOPE_SHARED", ROOT.parent / "shared"))
+    if not (folder / "traces" / "INDEX.md").is_file():
+        pytest.skip(f"no trace corpus at {folder}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The source tree."""
+    return ROOT
