@@ -37,7 +37,7 @@ class Options:
     width: int = _option("features per token", default=256)
     heads: int = _option("attention heads; they divide the width", default=4)
     vocab: int = _option("distinct tokens", default=2048)
-    seq: int = _option("tokens per sample", default=128)
+    seq: int = _option("tokens per sample", default=64)
     batch: int = _option("samples per step over all ranks together", default=8)
     steps: int = _option("training steps", default=10)
     lr: float = _option("learning rate of AdamW", default=1e-3)
