@@ -63,8 +63,8 @@ def train(options: Options, watch: Watch) -> list[float]:
         batch = [micro_batches(options, step, rank, ranks) for rank in range(ranks)]  # parallel
         return np.stack(batch)  # parallel
 
-    keys = jnp.broadcast_to(jax.random.key(options.seed), (ranks,))  # parallel
-    params, opt_state = jax.pmap(init, devices=devices)(keys)  # parallel
+    key = jax.random.key(options.seed)
+    params, opt_state = jax.pmap(init, devices=devices)(jnp.broadcast_to(key, ranks))  # parallel
     with watch.compiling("the training step"):
         jitted = jax.pmap(update, "data", devices=devices, out_axes=(0, 0, None), donate_argnums=(0, 1))  # parallel
         compiled = jitted.lower(params, opt_state, fetch(0)).compile()

@@ -60,7 +60,8 @@ def train(options: Options, watch: Watch) -> list[float]:
         batch = micro_batches(options, step)
         return jax.device_put(batch, device)
 
-    params, opt_state = jax.jit(init)(jax.random.key(options.seed))
+    key = jax.random.key(options.seed)
+    params, opt_state = jax.jit(init)(key)
     with watch.compiling("the training step"):
         jitted = jax.jit(update, donate_argnums=(0, 1))
         compiled = jitted.lower(params, opt_state, fetch(0)).compile()

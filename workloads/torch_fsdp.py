@@ -49,8 +49,10 @@ def train(options: Options, watch: Watch) -> list[float]:
     bf16 = torch.bfloat16 if options.precision == "bf16" else None  # parallel
     policy = MixedPrecisionPolicy(param_dtype=bf16, reduce_dtype=torch.float32)  # parallel
     # Every rank has drawn the whole model, so that losses equal those of DDP; each now keeps its shard.
-    for part in (*model.blocks, model):  # parallel
-        fully_shard(part, mesh=mesh, mp_policy=policy, reshard_after_forward=options.reshard)  # parallel
+    for block in model.blocks:  # parallel
+        fully_shard(block, mesh=mesh, mp_policy=policy, reshard_after_forward=options.reshard)  # parallel
+    # What no block holds is needed from the start of the backward pass on, so it stays gathered.
+    fully_shard(model, mesh=mesh, mp_policy=policy, reshard_after_forward=False)  # parallel
     fused = device.type == "cuda"
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, betas=(0.9, 0.95), weight_decay=0.1, fused=fused)
 
