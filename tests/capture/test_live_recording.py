@@ -141,4 +141,4 @@ def _the_changed_batch_is_compiled_again(entries: list) -> None:
     again = [c for c in compiles if c.is_recompilation and c.step == 3]
     assert len(again) == 1
     assert "f32[9,64]" in again[0].reason
-    assert [e.step for e in _of(entries, StepDone) if e.is_compiling and e.step > 0] == [3, 4][:1] or True
+    assert 3 in {e.step for e in _of(entries, StepDone) if e.is_compiling}
