@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+
 from meshscope.capture import launch
 from meshscope.capture.launch import Request
 from meshscope.experiment import Plan

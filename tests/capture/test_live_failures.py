@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import psutil
 import pytest
+
 from meshscope.capture import launch
 from meshscope.recording import control
 from meshscope.recording.control import Ask
@@ -62,7 +63,11 @@ def test_a_killed_rank_ends_the_run_within_ten_seconds_and_is_named(record) -> N
 
 @pytest.mark.parametrize(
     ("fault", "exit_code", "why"),
-    [("raise", 1, "ValueError: the toy breaks on rank 1 at step 6"), ("exit", 7, "exit code 7"), ("die", -11, "SIGSEGV")],
+    [
+        ("raise", 1, "ValueError: the toy breaks on rank 1 at step 6"),
+        ("exit", 7, "exit code 7"),
+        ("die", -11, "SIGSEGV"),
+    ],
 )
 def test_a_rank_that_fails_is_named_with_its_reason(record, fault: str, exit_code: int, why: str) -> None:
     live = record("toy", ranks=2, steps=4000, options=("--fault", f"{fault}:1:6"))

@@ -77,9 +77,9 @@ def due(policy: Windows, training: Training) -> Ask | None:
     if policy.wait is None:
         return _window_at(policy, training, "cycle") if _is_affordable(policy, training) else None
     last_end = max((window.end_step for window in training.windows), default=0)
-    next_step = last_end + policy.wait + policy.warmup
-    is_near = next_step <= soonest(policy, training)
-    return _window_at(policy, training, "cycle", first=next_step) if is_near else None
+    if last_end > training.step:
+        return None
+    return _window_at(policy, training, "cycle", first=last_end + policy.wait + policy.warmup)
 
 
 def _is_affordable(policy: Windows, training: Training) -> bool:

@@ -24,8 +24,9 @@ import time
 
 import torch
 import torch.distributed as dist
-from options import Options, fail_as_asked
 from torch.nn.parallel import DistributedDataParallel
+
+from options import Options, fail_as_asked
 
 
 def train(options: Options, watch) -> list[float]:
