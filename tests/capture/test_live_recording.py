@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -54,7 +55,7 @@ def _every_rank_took_every_step(entries: list, ranks: int, steps: int) -> None:
     for rank in range(ranks):
         own = [e for e in done if e.rank == rank]
         assert [e.step for e in own] == list(range(steps))
-        assert all(before.end_ns <= after.start_ns for before, after in zip(own, own[1:], strict=False))
+        assert all(before.end_ns <= after.start_ns for before, after in itertools.pairwise(own))
     assert {(e.samples, e.tokens) for e in done} == {(4, 32)}
     assert all(e.loss is not None and e.data_wait_ns >= 0 for e in done)
     assert [e.phase for e in _of(entries, Phase) if e.rank == 0][:2] == ["importing", "training"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import pytest
 from hypothesis import given
@@ -41,7 +42,7 @@ def test_opening_windows_lie_within_the_run_and_apart(planned: int, active: int,
         assert ask.first_step - ask.warmup >= 0
         assert not planned or ask.end_step <= planned
         assert ask.end_step - ask.first_step == active > 0
-    for before, after in zip(opened, opened[1:], strict=False):
+    for before, after in itertools.pairwise(opened):
         assert after.first_step - after.warmup > before.end_step
 
 
