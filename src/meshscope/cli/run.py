@@ -1,0 +1,88 @@
+"""``meshscope run``: record strategies, on the screen or without one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from meshscope.cli import options
+
+
+@click.command("run")
+@click.argument("strategies", nargs=-1, metavar="[STRATEGY]...")
+@click.option("--model", default="tiny", show_default=True, help="Preset: tiny, 125m, 350m or 1.3b.")
+@click.option("--ranks", type=click.IntRange(min=1), default=None, help="Ranks (default: all GPUs, else CPU ranks).")
+@click.option("--steps", type=click.IntRange(min=1), default=None, help="Training steps of each strategy.")
+@click.option("--batch", type=click.IntRange(min=1), default=None, help="Global batch in samples.")
+@click.option("--out", type=click.Path(path_type=Path), default=None, help="Folder for the recordings.")
+@click.option("--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", help="Where ranks run.")
+@click.option("--baseline/--no-baseline", default=False, help="Run single-device baselines first, for efficiency.")
+@click.option("--window", type=click.IntRange(min=1), default=None, help="Profiled steps per window.")
+@click.option("--every", type=click.IntRange(min=2), default=None, help="Steps from one window to the next.")
+@click.option("--budget", type=click.FloatRange(0, 1), default=None, help="Share of time profiling may cost (0.04).")
+@options.workload
+@options.screen
+def command(*, strategies: tuple[str, ...], out: Path | None, headless: bool, **given: Any) -> int:
+    """Run STRATEGIES one after another on the same model, batch and data, and record each.
+
+    \b
+    Strategies: ddp, fsdp (PyTorch); pmap, pjit, pjit-dp (JAX); single (one device of each).
+    Without any: ddp fsdp pmap pjit. Exit code 1 when one of them failed.
+    """
+    return launch(strategies, out, headless=headless, given=given)
+
+
+def launch(strategies: tuple[str, ...], out: Path | None, *, headless: bool, given: dict[str, Any]) -> int:
+    """Plan, start the supervisor, and follow it on the screen or in plain lines."""
+    from meshscope.capture import launch as capture
+
+    look = {name: given.pop(name) for name in ("is_ascii", "no_mouse", "theme")}
+    own = ("model", "ranks", "steps", "batch", "device", "baseline", "window", "every", "budget")
+    request = capture.Request(
+        strategies=strategies,
+        **{name: given.pop(name) for name in own},
+        options=options.workload_flags(given),
+    )
+    plan = capture.plan(request)
+    folder = options.new_folder(out)
+    supervisor_pid = capture.start(folder, plan)
+    if options.draws(headless=headless):
+        from meshscope.ui.app import watch
+
+        return _told_on_leaving(watch(folder, supervisor_pid=supervisor_pid, **look), folder)
+    return follow_and_report(folder, supervisor_pid, notes=plan.notes)
+
+
+def follow_and_report(folder: Path, supervisor_pid: int | None, *, notes: list[str]) -> int:
+    from meshscope.cli.headless import follow
+    from meshscope.reports.text import report
+
+    click.echo(f"recording to {folder}")
+    for note in notes:
+        click.echo(f"note: {note}")
+    runs = follow(folder, supervisor_pid)
+    click.echo("")
+    click.echo(report(runs))
+    click.echo(f"\n{folder}   meshscope replay {folder}")
+    return outcome(folder)
+
+
+def outcome(folder: Path) -> int:
+    """0 when every planned strategy ended well; 1 with the reason of the first that did not, on stderr."""
+    from meshscope.run import Gallery
+
+    failure = Gallery(folder).failure()
+    if failure:
+        click.echo(f"meshscope: {failure}", err=True)
+        return 1
+    return 0
+
+
+def _told_on_leaving(line: str, folder: Path) -> int:
+    click.echo(line)
+    from meshscope.run import Gallery
+
+    gallery = Gallery(folder)
+    return 1 if gallery.end_unix_ns is not None and gallery.failure() else 0
