@@ -14,7 +14,6 @@ import msgspec
 
 from meshscope.recording.layout import CONTROL, write_whole
 
-
 _TICK_NS = 100_000_000
 
 
