@@ -124,7 +124,7 @@ def tensorboard() -> Finding:
 def terminal() -> Finding:
     size = shutil.get_terminal_size()
     term, truecolor = os.environ.get("TERM", ""), os.environ.get("COLORTERM", "")
-    text = f"{size.columns}×{size.lines}, TERM={printable(term) or '(unset)'}, COLORTERM={printable(truecolor) or '(unset)'}"
+    text = f"{size.columns}×{size.lines}, TERM={printable(term) or '–'}, COLORTERM={printable(truecolor) or '–'}"
     if not sys.stdout.isatty():
         return Finding("terminal", "warning", f"stdout is no terminal ({text})", "run it in a terminal for the screen")
     if size.columns < 80 or size.lines < 24:
