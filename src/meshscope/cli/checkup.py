@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from importlib import metadata
 
 from meshscope import discovery
-from meshscope.capture.probing import Framework, probe
+from meshscope.capture.frameworks import PACKAGES, missing, probe
 from meshscope.units import printable
-
-_EXTRAS = {"torch": ("torch",), "jax": ("jax", "flax", "optax")}
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Finding:
 def checkup() -> tuple[Finding, ...]:
     """Every check, in the order a person would look."""
     gpus = nvidia_gpus()
-    frameworks = [framework(name, gpus) for name in _EXTRAS]
+    frameworks = [framework(name, gpus) for name in PACKAGES]
     return (python(), *frameworks, nvml(gpus), cores(), loopback(), workloads(), tensorboard(), terminal(), charset())
 
 
@@ -42,26 +40,24 @@ def python() -> Finding:
 
 def framework(name: str, gpus: tuple[str, ...] | None) -> Finding:
     """Whether a framework and what its workloads need are there, and which devices it can use."""
-    lacking = [package for package in _EXTRAS[name] if _version(package) is None]
+    lacking = missing(name)
     if lacking:
         return Finding(name, "missing", f"not installed: {', '.join(lacking)}", f"pip install 'meshscope[{name}]'")
-    found = probe(name)
+    found = probe((name,))[name]
     if found.error:
-        return Finding(
-            name, "missing", f"installed but does not import: {found.error}", "meshscope's pinned versions work"
-        )
-    text = (
-        f"{found.version}, {found.device_count} × {found.platform} {' '.join(sorted(set(found.device_names)))}".rstrip()
-    )
+        again = f"pip install --force-reinstall 'meshscope[{name}]'"
+        return Finding(name, "missing", f"installed but does not work: {printable(found.error)}", again)
+    seen = f"{found.count} × {printable(', '.join(sorted(set(found.names))))}" if found.names else found.platform
+    text = f"{found.version}, {seen}"
     if gpus and found.platform == "cpu":
-        return Finding(name, "warning", f"{text}: does not see the NVIDIA GPUs of this machine", _gpu_mend(found))
+        return Finding(name, "warning", f"{text}: does not see the NVIDIA GPUs of this machine", _GPU_MEND[name])
     return Finding(name, "ok", text)
 
 
-def _gpu_mend(found: Framework) -> str:
-    if found.name == "jax":
-        return "pip install 'meshscope[cuda]'"
-    return "install torch's CUDA build (pip install --force-reinstall torch) and check nvidia-smi"
+_GPU_MEND = {
+    "jax": "pip install 'meshscope[cuda]'",
+    "torch": "install torch's CUDA build (pip install --force-reinstall torch) and check nvidia-smi",
+}
 
 
 def nvidia_gpus() -> tuple[str, ...] | None:

@@ -23,6 +23,20 @@ def command(*, out: Path | None, headless: bool, **given: Any) -> int:
     """
     from meshscope.cli.run import launch
 
-    given |= dict.fromkeys(("batch", "window", "every", "budget"))
-    given |= {"model": "tiny", "device": "auto", "baseline": True}
-    return launch((), out, headless=headless, given=given)
+    given |= {name: None for name in ("batch", "window", "every", "budget")}
+    given |= {"model": "tiny", "baseline": True}
+    return launch(possible(), out, headless=headless, given=given)
+
+
+def possible() -> tuple[str, ...]:
+    """The four strategies, less those whose framework is not installed (which is said)."""
+    from meshscope.capture import frameworks
+    from meshscope.cli.run import FOUR
+    from meshscope.discovery import workloads
+
+    needs = {w.strategy: w.framework for w in workloads()}
+    absent = sorted({needs[name] for name in FOUR if frameworks.missing(needs[name])})
+    for framework in absent:
+        left_out = " and ".join(name for name in FOUR if needs[name] == framework)
+        click.echo(f"note: {left_out} left out; they need: pip install 'meshscope[{framework}]'", err=True)
+    return tuple(name for name in FOUR if needs[name] not in absent) or FOUR

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +12,7 @@ import click
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 RUNS = Path("meshscope-runs")
+LOOK = ("is_ascii", "no_mouse", "theme")
 
 # Flags that go to the workload as they are; workloads/options.py says what they mean and checks them.
 _WORKLOAD: tuple[tuple[str, Any, str], ...] = (
@@ -25,6 +25,7 @@ _WORKLOAD: tuple[tuple[str, Any, str], ...] = (
     ("seed", int, "Seed of weights and data."),
     ("precision", click.Choice(["fp32", "bf16"]), "Arithmetic of forward and backward."),
     ("accumulate", int, "Micro-batches per step (gradient accumulation)."),
+    ("device", click.Choice(["auto", "cpu", "gpu"]), "Where ranks run (default: GPUs where there are some)."),
     ("bucket-mb", float, "DDP: size of a gradient bucket in MB."),
 )
 
@@ -68,8 +69,3 @@ def screen(command: Command) -> Command:
 def draws(*, headless: bool) -> bool:
     """Whether there is a person at a terminal who wants the screen."""
     return not headless and sys.stdout.isatty() and sys.stdin.isatty()
-
-
-def new_folder(out: Path | None) -> Path:
-    """Where a run goes: ``--out``, else a folder named by the time under ./meshscope-runs."""
-    return out if out is not None else RUNS / datetime.now().astimezone().strftime("%Y-%m-%d-%H%M%S")

@@ -10,6 +10,9 @@ import click
 from meshscope.cli import options
 
 
+FOUR = ("ddp", "fsdp", "pmap", "pjit")
+
+
 @click.command("run")
 @click.argument("strategies", nargs=-1, metavar="[STRATEGY]...")
 @click.option("--model", default="tiny", show_default=True, help="Preset: tiny, 125m, 350m or 1.3b.")
@@ -17,7 +20,6 @@ from meshscope.cli import options
 @click.option("--steps", type=click.IntRange(min=1), default=None, help="Training steps of each strategy.")
 @click.option("--batch", type=click.IntRange(min=1), default=None, help="Global batch in samples.")
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Folder for the recordings.")
-@click.option("--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", help="Where ranks run.")
 @click.option("--baseline/--no-baseline", default=False, help="Run single-device baselines first, for efficiency.")
 @click.option("--window", type=click.IntRange(min=1), default=None, help="Profiled steps per window.")
 @click.option("--every", type=click.IntRange(min=2), default=None, help="Steps from one window to the next.")
@@ -31,28 +33,39 @@ def command(*, strategies: tuple[str, ...], out: Path | None, headless: bool, **
     Strategies: ddp, fsdp (PyTorch); pmap, pjit, pjit-dp (JAX); single (one device of each).
     Without any: ddp fsdp pmap pjit. Exit code 1 when one of them failed.
     """
-    return launch(strategies, out, headless=headless, given=given)
+    return launch(strategies or FOUR, out, headless=headless, given=given)
 
 
 def launch(strategies: tuple[str, ...], out: Path | None, *, headless: bool, given: dict[str, Any]) -> int:
     """Plan, start the supervisor, and follow it on the screen or in plain lines."""
     from meshscope.capture import launch as capture
 
-    look = {name: given.pop(name) for name in ("is_ascii", "no_mouse", "theme")}
-    own = ("model", "ranks", "steps", "batch", "device", "baseline", "window", "every", "budget")
-    request = capture.Request(
-        strategies=strategies,
-        **{name: given.pop(name) for name in own},
-        options=options.workload_flags(given),
-    )
-    plan = capture.plan(request)
-    folder = options.new_folder(out)
+    look = {name: given.pop(name) for name in options.LOOK}
+    plan = capture.plan(request(strategies, out, given))
+    folder = Path(plan.request["out"])
     supervisor_pid = capture.start(folder, plan)
     if options.draws(headless=headless):
         from meshscope.ui.app import watch
 
-        return _told_on_leaving(watch(folder, supervisor_pid=supervisor_pid, **look), folder)
+        return told_on_leaving(watch(folder, supervisor_pid=supervisor_pid, **look), folder)
     return follow_and_report(folder, supervisor_pid, notes=plan.notes)
+
+
+def request(strategies: tuple[str, ...], out: Path | None, given: dict[str, Any]) -> Any:
+    """The capture's request from what stood on the command line; ``given`` is used up."""
+    from meshscope.capture.request import Request, Windows
+
+    windows = {"active": given.pop("window"), "wait": given.pop("every"), "budget_frac": given.pop("budget")}
+    if given.pop("baseline"):
+        strategies = (*strategies, "single")
+    own = {name: given.pop(name) for name in ("model", "ranks", "steps", "batch")}
+    return Request(
+        strategies=strategies,
+        out=str(out or ""),
+        windows=Windows(**{name: value for name, value in windows.items() if value is not None}),
+        options=options.workload_flags(given),
+        **own,
+    )
 
 
 def follow_and_report(folder: Path, supervisor_pid: int | None, *, notes: list[str]) -> int:
@@ -80,7 +93,7 @@ def outcome(folder: Path) -> int:
     return 0
 
 
-def _told_on_leaving(line: str, folder: Path) -> int:
+def told_on_leaving(line: str, folder: Path) -> int:
     click.echo(line)
     from meshscope.run import Gallery
 
