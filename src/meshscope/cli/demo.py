@@ -23,7 +23,7 @@ def command(*, out: Path | None, headless: bool, **given: Any) -> int:
     """
     from meshscope.cli.run import launch
 
-    given |= {name: None for name in ("batch", "window", "every", "budget")}
+    given |= dict.fromkeys(("batch", "window", "every", "budget"))
     given |= {"model": "tiny", "baseline": True}
     return launch(possible(), out, headless=headless, given=given)
 

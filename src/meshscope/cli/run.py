@@ -9,7 +9,6 @@ import click
 
 from meshscope.cli import options
 
-
 FOUR = ("ddp", "fsdp", "pmap", "pjit")
 
 
