@@ -15,7 +15,8 @@ def command(*, paths: tuple[Path, ...], is_json: bool) -> int:
 
     Exit code 0 also when some of several inputs were refused (each is listed on stderr); 1 when all were.
     """
-    from meshscope.run import open_paths
+    from meshscope.cli.opening import open_paths
+    from meshscope.units import printable
 
     opened = open_paths(paths)
     if is_json:
@@ -27,8 +28,8 @@ def command(*, paths: tuple[Path, ...], is_json: bool) -> int:
 
         if opened.runs:
             click.echo(report(opened.runs))
-    for refused in opened.refused:
-        click.echo(f"meshscope: {refused.path}: {refused.why}", err=True)
-        if refused.hint:
-            click.echo(f"  {refused.hint}", err=True)
+    for path, why, hint in opened.refused:
+        click.echo(f"meshscope: {printable(path)}: {printable(why)}", err=True)
+        if hint:
+            click.echo(f"  {printable(hint)}", err=True)
     return 0 if opened.runs else 1

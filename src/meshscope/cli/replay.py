@@ -41,7 +41,7 @@ def _in_plain_lines(gallery: Any, speed: float | None) -> None:
     from meshscope.cli.headless import Follower
     from meshscope.reports.text import report
 
-    start_ns, end_ns = gallery.start_unix_ns, gallery.last_unix_ns
+    start_ns, end_ns = gallery.start_unix_ns, gallery.end_unix_ns or time.time_ns()
     follower = Follower(gallery)
     tick_ns = 250_000_000
     for now_ns in range(start_ns, end_ns, tick_ns):

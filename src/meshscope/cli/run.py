@@ -38,6 +38,7 @@ def command(*, strategies: tuple[str, ...], out: Path | None, headless: bool, **
 def launch(strategies: tuple[str, ...], out: Path | None, *, headless: bool, given: dict[str, Any]) -> int:
     """Plan, start the supervisor, and follow it on the screen or in plain lines."""
     from meshscope.capture import launch as capture
+    from meshscope.cli import ending
 
     look = {name: given.pop(name) for name in options.LOOK}
     plan = capture.plan(request(strategies, out, given))
@@ -46,8 +47,8 @@ def launch(strategies: tuple[str, ...], out: Path | None, *, headless: bool, giv
     if options.draws(headless=headless):
         from meshscope.ui.app import watch
 
-        return told_on_leaving(watch(folder, supervisor_pid=supervisor_pid, **look), folder)
-    return follow_and_report(folder, supervisor_pid, notes=plan.notes)
+        return ending.told_on_leaving(watch(folder, supervisor_pid=supervisor_pid, **look), folder)
+    return ending.followed(folder, supervisor_pid, notes=plan.notes)
 
 
 def request(strategies: tuple[str, ...], out: Path | None, given: dict[str, Any]) -> Any:
@@ -65,36 +66,3 @@ def request(strategies: tuple[str, ...], out: Path | None, given: dict[str, Any]
         options=options.workload_flags(given),
         **own,
     )
-
-
-def follow_and_report(folder: Path, supervisor_pid: int | None, *, notes: list[str]) -> int:
-    from meshscope.cli.headless import follow
-    from meshscope.reports.text import report
-
-    click.echo(f"recording to {folder}")
-    for note in notes:
-        click.echo(f"note: {note}")
-    runs = follow(folder, supervisor_pid)
-    click.echo("")
-    click.echo(report(runs))
-    click.echo(f"\n{folder}   meshscope replay {folder}")
-    return outcome(folder)
-
-
-def outcome(folder: Path) -> int:
-    """0 when every planned strategy ended well; 1 with the reason of the first that did not, on stderr."""
-    from meshscope.run import Gallery
-
-    failure = Gallery(folder).failure()
-    if failure:
-        click.echo(f"meshscope: {failure}", err=True)
-        return 1
-    return 0
-
-
-def told_on_leaving(line: str, folder: Path) -> int:
-    click.echo(line)
-    from meshscope.run import Gallery
-
-    gallery = Gallery(folder)
-    return 1 if gallery.end_unix_ns is not None and gallery.failure() else 0

@@ -26,6 +26,6 @@ def command(*, recording: Path, headless: bool, **look: Any) -> int:
 
         click.echo(watch(recording, **look))
         return 0
-    from meshscope.cli.run import follow_and_report
+    from meshscope.cli.ending import followed
 
-    return follow_and_report(recording, None, notes=[])
+    return followed(recording, None, notes=[])
