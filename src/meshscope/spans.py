@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,10 @@ class SpanTable:
         columns.update((name, getattr(self, name)) for name in NAME_TABLES)
         columns["link"] = np.full(int(keep.sum()), -1, dtype=np.int64)
         return SpanTable(**columns)
+
+    def shifted(self, by_ns: int) -> SpanTable:
+        """The same spans, ``by_ns`` later."""
+        return replace(self, start_ns=self.start_ns + by_ns, end_ns=self.end_ns + by_ns)
 
     def of_kind(self, *kinds: Kind) -> SpanTable:
         return self.where(np.isin(self.kind, np.array(kinds, dtype=np.uint8)))
@@ -124,7 +128,8 @@ class Window:
     ``steps`` are the step numbers wholly inside; ``step_ns`` has shape (len(steps), 2): start and end of each.
     ``device_kind`` says by which rule the spans were classified: ``"gpu"``, ``"tpu"`` or ``"cpu"``; ``"none"``
     where the trace holds no device work, with the reason in ``cannot_say``.
-    ``overhead_frac`` and freshness come from the journal, not from the trace.
+    Cost and freshness come from the journal, not from the trace. ``world`` is how many ranks the trace says there
+    are, 0 where it does not; ``has_unix_time`` is false for a trace that does not say when it was made.
     """
 
     rank: int
@@ -142,6 +147,19 @@ class Window:
     source: str
     cannot_say: tuple[tuple[str, str], ...] = ()
     allocations: Allocations | None = None
+    world: int = 0
+    has_unix_time: bool = True
+
+    def shifted(self, by_ns: int) -> Window:
+        """The same window, ``by_ns`` later."""
+        return replace(
+            self,
+            start_ns=self.start_ns + by_ns,
+            end_ns=self.end_ns + by_ns,
+            step_ns=self.step_ns + by_ns,
+            spans=self.spans.shifted(by_ns),
+            allocations=self.allocations and replace(self.allocations, time_ns=self.allocations.time_ns + by_ns),
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -119,6 +119,8 @@ def _window(path: Path, found: Columns, draft: _Draft, t0_unix_ns: int | None) -
         source=path.name,
         cannot_say=draft.cannot_say if is_absolute else (*draft.cannot_say, NO_ABSOLUTE_TIME),
         allocations=_allocations(found, draft.device_kind, device, zero_ns),
+        world=_world(found),
+        has_unix_time=is_absolute,
     )
 
 
@@ -136,12 +138,22 @@ def _zero(found: Columns, t0_unix_ns: int | None) -> tuple[int, bool]:
 
 
 def _rank(path: Path, found: Columns) -> tuple[int, str]:
-    said = found.metadata.get("distributedInfo")
-    rank = said.get("rank") if isinstance(said, dict) else None
-    if isinstance(rank, int) and rank >= 0:
+    rank = _distributed(found, "rank")
+    if rank >= 0:
         return rank, "trace"
     named = _RANK_IN_NAME.search(path.name)
     return (int(named[1]), "file name") if named else (0, "order")
+
+
+def _world(found: Columns) -> int:
+    return max(0, _distributed(found, "world_size"))
+
+
+def _distributed(found: Columns, key: str) -> int:
+    """A number of ``distributedInfo``, −1 where it is not said."""
+    said = found.metadata.get("distributedInfo")
+    value = said.get(key) if isinstance(said, dict) else None
+    return value if isinstance(value, int) and 0 <= value < 2**31 else -1
 
 
 def _device(found: Columns, draft: _Draft) -> int:
