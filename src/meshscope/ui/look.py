@@ -43,6 +43,9 @@ class Look:
         return self.depth >= Depth.ANSI256
 
 
+USUAL = Look()
+
+
 def look(
     environ: Mapping[str, str],
     *,

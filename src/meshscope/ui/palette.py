@@ -11,20 +11,24 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from rich.style import Style
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 from meshscope.ui.look import Depth, Look
 
 
 class Ink(NamedTuple):
-    """One role: its colour on dark, on light and among 16, and its attributes (which are all that NO_COLOR leaves)."""
+    """One role: its colour on dark, on light and among 16, and its attributes (which are all that NO_COLOR leaves).
+
+    ``dark_ground`` and ``light_ground`` lie under a texture, so that a sparse one is as plain to see as a dense one.
+    """
 
     dark: str
     light: str
     ansi: str = ""
     is_bold: bool = False
     is_dim: bool = False
-    is_reverse: bool = False
+    dark_ground: str = ""
+    light_ground: str = ""
 
 
 GROUND = Ink(dark="#121212", light="#ffffff")
@@ -42,18 +46,18 @@ INKS: dict[str, Ink] = {
     "bad": Ink("#ff875f", "#af0000", "red", is_bold=True),
     "chosen": Ink("#eeeeee", "#121212", is_bold=True),
     # Time: one colour and one texture per meaning, the same everywhere.
-    "compute": Ink("#5fafff", "#0087d7", "blue"),
-    "hidden": Ink("#5fafaf", "#008787", "cyan"),
-    "exposed": Ink("#ff8700", "#d75f00", "red", is_bold=True),
-    "copy": Ink("#d787d7", "#af5faf", "magenta"),
-    "wait": Ink("#d7af5f", "#af8700", "yellow"),
+    "compute": Ink("#5f87d7", "#5f87d7", "blue"),
+    "hidden": Ink("#87d7d7", "#5fafaf", "cyan", dark_ground="#005f5f", light_ground="#d7ffff"),
+    "exposed": Ink("#ffd787", "#af5f00", "red", is_bold=True, dark_ground="#d75f00", light_ground="#ffaf00"),
+    "copy": Ink("#d787d7", "#af5faf", "magenta", dark_ground="#5f005f", light_ground="#ffd7ff"),
+    "wait": Ink("#d7af5f", "#af8700", "yellow", dark_ground="#5f5f00", light_ground="#ffffd7"),
     "idle": Ink("#585858", "#a8a8a8", is_dim=True),
     # Memory: one hue from full to faint, which none of the times has.
-    "parameters": Ink("#d7afff", "#5f5fd7", "magenta", is_bold=True),
-    "gradients": Ink("#af87d7", "#8787d7", "magenta"),
-    "optimizer": Ink("#af87d7", "#8787d7", "magenta"),
-    "activations": Ink("#d7afff", "#5f5fd7", "magenta"),
-    "temporaries": Ink("#8787af", "#8787af", "magenta"),
+    "parameters": Ink("#d7afd7", "#875f87", "magenta", is_bold=True),
+    "gradients": Ink("#d7afd7", "#875f87", "magenta", dark_ground="#875f87", light_ground="#d7afd7"),
+    "optimizer": Ink("#af87af", "#af87af", "magenta", dark_ground="#5f5f5f", light_ground="#ffd7ff"),
+    "activations": Ink("#d7afd7", "#af87af", "magenta", dark_ground="#5f5f87", light_ground="#ffd7ff"),
+    "temporaries": Ink("#af87af", "#875f87", "magenta"),
     "gauge": Ink("#87afaf", "#5f8787", "cyan"),
     "profiled": Ink("#d7af5f", "#af8700", "yellow"),
 }
@@ -86,27 +90,17 @@ def style(role: str, look: Look) -> Style | None:
     """How text of a role is written; None where it is plain text of the terminal's own."""
     ink = INKS[role]
     if look.is_painted:
-        colour, ground = (ink.dark, GROUND.dark) if look.is_dark else (ink.light, GROUND.light)
-        return Style(color=colour, bgcolor=ground, bold=ink.is_bold or None, reverse=ink.is_reverse or None)
+        colour = ink.dark if look.is_dark else ink.light
+        ground = (ink.dark_ground or GROUND.dark) if look.is_dark else (ink.light_ground or GROUND.light)
+        return Style(color=colour, bgcolor=ground, bold=ink.is_bold or None)
     colour = ink.ansi if look.depth is Depth.ANSI16 and ink.ansi else ""
-    found = Style(
-        color=colour or None,
-        bold=ink.is_bold or None,
-        dim=ink.is_dim or None,
-        reverse=ink.is_reverse or None,
-    )
-    return found or None
+    return Style(color=colour or None, bold=ink.is_bold or None, dim=ink.is_dim or None) or None
 
 
 def theme(look: Look) -> Theme:
     """What Textual's own widgets (the command palette) wear beside ours."""
     if not look.is_painted:
-        return Theme(
-            name="meshscope-plain", ansi=True, dark=look.is_dark, primary="ansi_cyan", secondary="ansi_default",
-            warning="ansi_yellow", error="ansi_red", success="ansi_green", accent="ansi_cyan",
-            foreground="ansi_default", background="ansi_default", surface="ansi_default", panel="ansi_default",
-            boost="ansi_default",
-        )  # fmt: skip
+        return BUILTIN_THEMES["ansi-dark" if look.is_dark else "ansi-light"]
     side = "dark" if look.is_dark else "light"
     return Theme(
         name=f"meshscope-{side}",

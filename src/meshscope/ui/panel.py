@@ -9,7 +9,7 @@ from typing import Any
 from textual.strip import Strip
 
 from meshscope.errors import MeshscopeError
-from meshscope.ui.look import Look
+from meshscope.ui.look import USUAL, Look
 from meshscope.ui.marks.cells import Piece, strips, wrapped
 from meshscope.ui.scene import Scene, version
 from meshscope.units import printable
@@ -21,7 +21,7 @@ class Frame:
 
     width: int
     height: int
-    look: Look = Look()
+    look: Look = USUAL
     now_unix_ns: int = 0
     selected: str = ""
     scroll: int = 0
@@ -36,12 +36,16 @@ class Fresh:
     cost_frac: float | None = None
 
 
+UNSTATED = Fresh()
+
+
 @dataclass(frozen=True)
 class Panel:
     """``question`` runs in a thread and may take its time; ``draw`` is called on every change and computes nothing.
 
     ``depends`` gives a key of the run; while it is unchanged the question is not asked again. ``promise`` says what
-    will fill the panel. Titles and promises are written by us; everything else goes through ``units.printable``.
+    will fill the panel. ``is_overall`` asks about all runs together, whichever is selected. Titles and promises are
+    written by us; everything else goes through ``units.printable``.
     """
 
     name: str
@@ -52,6 +56,7 @@ class Panel:
     draw: Callable[[Any, Frame], list[Strip]]
     fresh: Callable[[Any], Fresh] = lambda _: Fresh()
     depends: Callable[[Scene], Hashable] = lambda scene: version(scene.run)
+    is_overall: bool = False
 
 
 def note(text: str, frame: Frame, role: str = "quiet") -> list[Strip]:
@@ -63,5 +68,7 @@ def note(text: str, frame: Frame, role: str = "quiet") -> list[Strip]:
 def refusal(error: MeshscopeError, frame: Frame) -> list[Strip]:
     """What went wrong and what to do, where a drawing would be."""
     first = [[(line, "bad")] for line in wrapped(printable(error.message), frame.width, max(frame.height - 1, 1))]
-    then = [[(line, "quiet")] for line in wrapped(printable(error.hint), frame.width, max(frame.height - len(first), 1))]
+    then = [
+        [(line, "quiet")] for line in wrapped(printable(error.hint), frame.width, max(frame.height - len(first), 1))
+    ]
     return strips([*first, *then], frame.width, frame.height, frame.look)

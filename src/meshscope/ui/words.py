@@ -30,7 +30,7 @@ def doing(progress: Progress) -> str:
         case "profiling" | "warming profiler":
             return f"{step} profiled"
         case "stopping profiler":
-            return "stopping the profiler…"
+            return "stopping profiler…"
         case "launching" | "importing" | "compiling" | "ending":
             return f"{progress.state}…"
         case "done":
@@ -76,14 +76,19 @@ def age(span_ns: float) -> str:
     return f"{seconds // 60} min ago" if seconds < 7200 else f"{seconds // 3600} h ago"
 
 
-def freshness(fresh: Fresh, now_unix_ns: int) -> str:
-    """``steps 40–41 · 12 s ago · profiler costs 1.2 %``."""
+def freshness(fresh: Fresh, now_unix_ns: int, width: int) -> str:
+    """``steps 40–41 · 12 s ago · profiler costs 1.2 %``, in fewer words where ``width`` cells are too few."""
+    full = " · ".join(_freshness(fresh, now_unix_ns, "profiler costs"))
+    return full if len(full) <= width else " · ".join(_freshness(fresh, now_unix_ns, "cost"))
+
+
+def _freshness(fresh: Fresh, now_unix_ns: int, cost: str) -> list[str]:
     words = [fresh.of] if fresh.of else []
     if fresh.at_unix_ns is not None:
         words.append(age(now_unix_ns - fresh.at_unix_ns))
     if fresh.cost_frac is not None and not math.isnan(fresh.cost_frac):
-        words.append(f"profiler costs {percent(fresh.cost_frac)}")
-    return " · ".join(words)
+        words.append(f"{cost} {percent(fresh.cost_frac)}")
+    return words
 
 
 def spread(value: float, size: int) -> str:

@@ -16,7 +16,7 @@ Line = Sequence[Piece]
 
 # One cell for one cell, so that what was aligned stays aligned.
 _PLAIN = str.maketrans({
-    "–": "-", "—": "-", "−": "-", "·": ".", "±": "~", "×": "x", "µ": "u", "…": ".", "▸": ">", "◂": "<", "●": "*",
+    "–": "-", "—": "-", "−": "-", "·": "|", "±": "~", "×": "x", "µ": "u", "…": ".", "▸": ">", "◂": "<", "●": "*",
     "○": "o", "◐": "*", "✓": "+", "✗": "x", "■": "#", "▲": "^", "▴": "^", "▾": "v", "▶": ">", "▌": "|", "│": "|",
     "─": "-", "━": "=", "╸": "=", "└": "+", "┴": "+", "┬": "+", "├": "+", "↑": "^", "↓": "v", "←": "<", "→": ">",
     "⏎": "<", "⇥": ">", "‖": "=", "�": "?", "\u2009": " ", "\u202f": " ", "\u00a0": " ", "’": "'", "“": '"', "”": '"',
@@ -99,6 +99,13 @@ def wrapped(text: str, width: int, most: int) -> list[str]:
         lines.append(rest[:at].rstrip())
         rest = rest[at:].lstrip()
     return [*lines, clip(rest, width)] if rest else lines
+
+
+def aired(lines: Sequence[Line], room: int) -> list[Line]:
+    """The lines with a blank one after each, where ``room`` lines are enough for that; else as they are."""
+    if 2 * len(lines) > room:
+        return list(lines)
+    return [line for pair in ((line, ()) for line in lines) for line in pair]
 
 
 def strip(line: Line, width: int, look: Look) -> Strip:

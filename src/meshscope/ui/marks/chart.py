@@ -29,18 +29,16 @@ def columns(number: npt.NDArray[np.int32], value: Floats, is_marked: Bools, *, p
     """Values by number over ``width`` columns that stand for 0 … ``planned`` − 1 (or as many as there are).
 
     Where several share a column the largest is kept (a slow step must not be averaged away); where there is room
-    each gets several columns. A column without a value is NaN.
+    each gets several columns. A column without a value is NaN. Places depend on ``planned`` only, so they stay.
     """
     last = int(number.max()) + 1 if len(number) else 0
     total = max(planned, last, 1)
     height = np.full(width, math.nan)
     marked = np.zeros(width, dtype=bool)
-    wide = width // total if total <= width else 0
     for at, size, mark in zip(number.tolist(), value.tolist(), is_marked.tolist(), strict=True):
-        start = at * wide if wide else at * width // total
-        end = start + wide if wide else start + 1
-        seen = height[start:end]
-        height[start:end] = np.where(np.isnan(seen), size, np.maximum(seen, size))
+        start = at * width // total
+        end = max((at + 1) * width // total, start + 1)
+        height[start:end] = np.fmax(height[start:end], size)
         marked[start:end] |= mark
     return Columns(height, marked)
 

@@ -33,23 +33,45 @@ def binned(values: Sequence[float] | Floats, width: int) -> Floats:
     known = ~np.isnan(series)
     counts = np.add.reduceat(known.astype(np.int64), starts)
     sums = np.add.reduceat(np.where(known, series, 0.0), starts)
-    return np.divide(sums, counts, out=np.full(len(starts), math.nan), where=counts > 0)
+    means: Floats = np.divide(sums, counts, out=np.full(len(starts), math.nan), where=counts > 0)
+    return means
+
+
+def stretched(values: Sequence[float] | Floats, width: int) -> Floats:
+    """``binned``, and where a short series leaves room, each value in 2 or 4 cells."""
+    series = binned(values, width)
+    times = next((times for times in (4, 2) if len(series) * times <= width), 1)
+    return np.repeat(series, times)
 
 
 def sparkline(
-    values: Sequence[float] | Floats, width: int, look: Look, *, low: float, high: float, role: str = "gauge"
-) -> list[Piece]:
-    """Levels between ``low`` and ``high`` from left to right in ``width`` cells; a gap is ``·``.
+    values: Sequence[float] | Floats,
+    width: int,
+    look: Look,
+    *,
+    low: float,
+    high: float,
+    height: int = 1,
+    role: str = "gauge",
+) -> list[list[Piece]]:
+    """``height`` lines of bars between ``low`` and ``high``, from left to right in ``width`` cells; a gap is ``·``.
 
     A value at or below ``low`` is the lowest mark, not a blank: it was measured.
     """
-    pieces: list[Piece] = []
-    for value in binned(values, width):
-        if math.isnan(value):
-            pieces.append(("·", "faint"))
-        else:
-            pieces.append(((PLAIN if look.is_ascii else BLOCKS)[level(value, low, high, 8)], role))
-    return [*pieces, (" " * (width - len(pieces)), "text")]
+    series = stretched(values, width).tolist()
+    signs = PLAIN if look.is_ascii else BLOCKS
+    levels = [math.nan if math.isnan(value) else level(value, low, high, 8 * height) for value in series]
+    lines: list[list[Piece]] = []
+    for floor in reversed(range(height)):
+        line = [_cell(value - 8 * floor, signs, role, is_lowest=not floor) for value in levels]
+        lines.append([*line, (" " * (width - len(line)), "text")])
+    return lines
+
+
+def _cell(eighths: float, signs: str, role: str, *, is_lowest: bool) -> Piece:
+    if math.isnan(eighths):
+        return (("." if signs == PLAIN else "·") if is_lowest else " ", "faint")
+    return signs[min(max(int(eighths), 0), 8)], role
 
 
 def level(value: float, low: float, high: float, levels: int) -> int:

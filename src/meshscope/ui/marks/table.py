@@ -40,7 +40,8 @@ def placed(columns: Sequence[Column], width: int) -> tuple[Placed, ...]:
     found, at = [], 0
     for index, column in enumerate(kept):
         start = at + (column.gap if index else 0)
-        size = min(column.width + spare, column.most) if column.grows else column.width
+        size = max(min(column.width + spare, column.most), column.width) if column.grows else column.width
+        spare -= size - column.width
         found.append(Placed(column, start, size))
         at = start + size
     return tuple(found)

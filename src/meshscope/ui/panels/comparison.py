@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from textual.strip import Strip
 
@@ -16,26 +16,26 @@ from meshscope.ui.palette import texture
 from meshscope.ui.panel import Frame, Panel
 from meshscope.ui.scene import Scene, version
 from meshscope.ui.words import RUNNING, doing, glyph, spread, times, whole_percent
-from meshscope.units import UNKNOWN, duration, milliseconds, percent, printable, rate, size
+from meshscope.units import NS_PER_MS, UNKNOWN, duration, milliseconds, percent, printable, rate, size
 
 SHARES = ("compute", "hidden", "exposed", "copy", "idle")
 
 _COLUMNS = (
-    Column("strategy", "    strategy", 14, is_text=True, grows=True, most=18),
+    Column("strategy", "   strategy", 11, is_text=True),
     Column("rate", "samples/s", 9),
-    Column("rate_spread", "", 6, rank=2, is_text=True, gap=1),
     Column("time", "ms/step", 7),
-    Column("time_spread", "", 6, rank=4, is_text=True, gap=1),
-    Column("speedup", "×1", 5, rank=1),
+    Column("speedup", "×1", 4),
     Column("efficiency", "eff", 5, rank=5),
-    Column("bar", "where a step goes", 16, is_text=True, grows=True, most=72, gap=3),
-    Column("exposed", "exposed", 8),
+    Column("bar", "where it goes", 13, is_text=True, grows=True, most=140, gap=3),
+    Column("exposed", "exposed", 7),
     Column("peak", "peak/rank", 9),
-    Column("compile", "compile", 8, rank=6),
+    Column("compile", "compile", 7, rank=6),
     Column("cost", "profiler", 8, rank=8),
     Column("lines", "lines", 5, rank=7),
-    Column("state", "", 12, rank=3, is_text=True, grows=True, most=30, gap=3),
+    Column("state", "", 12, rank=3, is_text=True, gap=3),
 )
+# Above this width there is room for a spread beside each mean, below for the means alone.
+_WIDE = 100
 
 
 @dataclass(frozen=True)
@@ -65,13 +65,13 @@ def height(standing: Standing) -> int:
 
 
 def draw(standing: Standing, frame: Frame) -> list[Strip]:
-    columns = placed(_columns(standing), frame.width)
+    columns = _columns(standing, frame)
     lines: list[Line] = [heading(columns)]
     for strategy in standing.order:
         found = standing.of(strategy)
         is_chosen = strategy == frame.selected
         if found is None:
-            lines.append(_waiting(strategy, columns, is_chosen=is_chosen))
+            lines.append(_waiting(strategy, columns, frame, is_chosen=is_chosen))
             continue
         lines.append(_row(found, columns, frame, is_chosen=is_chosen, leads=strategy == standing.comparison.leader))
         if found.progress.why:
@@ -81,14 +81,25 @@ def draw(standing: Standing, frame: Frame) -> list[Strip]:
     return strips(lines, frame.width, frame.height, frame.look)
 
 
-def _columns(standing: Standing) -> tuple[Column, ...]:
-    """Columns that no strategy has anything for stay out, so that the others have room."""
+def _columns(standing: Standing, frame: Frame) -> tuple[Placed, ...]:
+    """The columns there is room for; those that no strategy has anything for stay out, so that others have more."""
     rows = standing.comparison.rows
     empty = {
         "speedup": all(math.isnan(row.speedup) for row in rows),
         "efficiency": all(math.isnan(row.efficiency_frac) for row in rows),
+        "state": not standing.waiting and all(row.progress.state == "done" for row in rows),
     }
-    return tuple(column for column in _COLUMNS if not empty.get(column.name, False))
+    longest = max((len(name) for name in standing.order), default=0)
+    widths = {"strategy": min(max(3 + longest + 2, 11), 24), "state": 20 if frame.width >= 140 else 12}
+    if frame.width >= _WIDE:
+        widths |= {"rate": 13, "time": 12, "bar": 17}
+    kept = [column for column in _COLUMNS if not empty.get(column.name, False)]
+    found = placed([replace(column, width=widths.get(column.name, column.width)) for column in kept], frame.width)
+    return tuple(_headed(place) if place.column.name == "bar" else place for place in found)
+
+
+def _headed(bar: Placed) -> Placed:
+    return replace(bar, column=replace(bar.column, heading="where a step goes")) if bar.width >= 17 else bar
 
 
 def _row(found: Row, columns: tuple[Placed, ...], frame: Frame, *, is_chosen: bool, leads: bool) -> list[Piece]:
@@ -99,13 +110,11 @@ def _row(found: Row, columns: tuple[Placed, ...], frame: Frame, *, is_chosen: bo
     shares: list[Piece] = stacked([(name, found.share.get(name, 0.0)) for name in SHARES], bar, frame.look)
     content: dict[str, list[Piece]] = {
         "strategy": _name(found.strategy, found.progress.state, is_chosen=is_chosen, leads=leads, row=found),
-        "rate": [(rate(found.samples_per_s), text)],
-        "rate_spread": [(spread(found.samples_per_s_spread, 4), "quiet")],
-        "time": [(milliseconds(found.median_ns), text)],
-        "time_spread": [(spread(found.spread_ns / 1e6, 4), "quiet")],
+        "rate": _mean(rate(found.samples_per_s), found.samples_per_s_spread, frame, text),
+        "time": _mean(milliseconds(found.median_ns), found.spread_ns / NS_PER_MS, frame, text),
         "speedup": [(times(found.speedup), text)],
         "efficiency": [(whole_percent(found.efficiency_frac), text)],
-        "bar": shares if found.share else [(state if not has_state else "", "quiet")],
+        "bar": shares if found.share else [("not profiled yet" if has_state else state, "faint")],
         "exposed": [(percent(found.exposed_frac), text)],
         "peak": [(size(found.peak_bytes), text)],
         "compile": [(duration(found.compile_ns), text)],
@@ -116,12 +125,17 @@ def _row(found: Row, columns: tuple[Placed, ...], frame: Frame, *, is_chosen: bo
     return row(columns, content)
 
 
+def _mean(mean: str, half: float, frame: Frame, role: str) -> list[Piece]:
+    """A mean, with its spread beside it where there is room; the signs stand below each other."""
+    return [(mean, role), (" " + spread(half, 4), "quiet")] if frame.width >= _WIDE else [(mean, role)]
+
+
 def _name(strategy: str, state: str, *, is_chosen: bool, leads: bool, row: Row | None) -> list[Piece]:
     mark, role = glyph(state)
     aside = "" if row is None or row.is_ranked or row.is_baseline or not row.not_ranked_why else " †"
     name = "strong" if is_chosen else ("good" if leads else "text")
     return [
-        (" ▸" if is_chosen else "  ", "accent"),
+        ("▸" if is_chosen else " ", "accent"),
         (f"{mark} ", role),
         (printable(strategy), name),
         (aside, "warn"),
@@ -134,11 +148,12 @@ def _state(found: Row) -> str:
     return doing(found.progress)
 
 
-def _waiting(strategy: str, columns: tuple[Placed, ...], *, is_chosen: bool) -> list[Piece]:
+def _waiting(strategy: str, columns: tuple[Placed, ...], frame: Frame, *, is_chosen: bool) -> list[Piece]:
     has_state = any(place.column.name == "state" for place in columns)
     blank: dict[str, list[Piece]] = {
-        name: [(UNKNOWN, "faint")] for name in ("rate", "time", "speedup", "efficiency", "exposed", "peak")
+        name: [(UNKNOWN, "faint")] for name in ("speedup", "efficiency", "exposed", "peak", "compile")
     }
+    blank |= {name: _mean(UNKNOWN, math.nan, frame, "faint") for name in ("rate", "time")}
     blank["strategy"] = _name(strategy, "waiting", is_chosen=is_chosen, leads=False, row=None)
     blank["state" if has_state else "bar"] = [("waiting", "quiet")]
     return row(columns, blank)
@@ -173,6 +188,18 @@ def _footnotes(standing: Standing, frame: Frame, room: int) -> list[Line]:
     return lines[:room] if room > 1 else []
 
 
+def strategy_at(standing: Standing, line: int) -> str:
+    """The strategy drawn on a line of the drawing; "" for the heading, the legend and what is below."""
+    at = 1
+    for strategy in standing.order:
+        found = standing.of(strategy)
+        lines = 2 if found is not None and found.progress.why else 1
+        if at <= line < at + lines:
+            return strategy
+        at += lines
+    return ""
+
+
 def depends(scene: Scene) -> tuple[object, ...]:
     return (scene.strategies, tuple(version(run) for run in scene.runs))
 
@@ -185,4 +212,5 @@ PANEL = Panel(
     question=question,
     draw=draw,
     depends=depends,
+    is_overall=True,
 )

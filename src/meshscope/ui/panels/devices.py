@@ -10,7 +10,7 @@ from textual.strip import Strip
 from meshscope.analysis.devices import DeviceField, devices
 from meshscope.ui.marks.cells import Line, Piece, left, right, strips, wrapped
 from meshscope.ui.marks.sparkline import sparkline
-from meshscope.ui.panel import Frame, Fresh, Panel, note
+from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
 from meshscope.units import UNKNOWN, percent, printable, size
 
@@ -23,7 +23,7 @@ _UNITS = ("_bytes_per_s", "_bytes", "_frac", "_hz", "_w", "_c")
 class Sensors:
     fields: tuple[DeviceField, ...] = ()
     failed: tuple[tuple[str, str, str], ...] = ()
-    fresh: Fresh = Fresh()
+    fresh: Fresh = UNSTATED
 
 
 def question(scene: Scene) -> Sensors:
@@ -51,22 +51,26 @@ def draw(answer: Sensors, frame: Frame) -> list[Strip]:
     reasons = _reasons(answer, frame)
     room = max(frame.height - len(reasons), 1)
     shown = answer.fields if len(answer.fields) <= room else answer.fields[: max(room - 1, 1)]
-    lines: list[Line] = [_field(field, name, frame) for field in shown]
+    tall = min(max(room // (len(shown) or 1), 1), 3)
+    lines: list[Line] = [line for field in shown for line in _field(field, name, tall, frame)]
     if len(shown) < len(answer.fields):
-        lines.append([(f"  … {len(answer.fields) - len(shown)} more; m shows all", "quiet")])
+        lines.append([(f" … {len(answer.fields) - len(shown)} more", "quiet")])
     return strips([*lines, *reasons], frame.width, frame.height, frame.look)
 
 
-def _field(field: DeviceField, name: int, frame: Frame) -> list[Piece]:
+def _field(field: DeviceField, name: int, tall: int, frame: Frame) -> list[Line]:
+    """One reading in ``tall`` lines (a blank one among them where there is room), its figures on the last."""
     figure = right(value(field.last, field.field), 9)
     tail = right(f"max {value(field.maximum, field.field)}", 14) if frame.width >= 60 else ""
-    room = max(frame.width - name - 3 - len(figure) - len(tail), 4)
-    return [
-        (" " + left(_label(field), name) + " ", "quiet"),
-        *sparkline(field.value, room, frame.look, low=0.0, high=_ceiling(field)),
-        (figure, "text"),
-        (tail, "quiet"),
-    ]
+    room = max(frame.width - name - 2 - len(figure) - len(tail), 4)
+    bars = sparkline(field.value, room, frame.look, low=0.0, high=_ceiling(field), height=max(tall - 1, 1))
+    lines: list[Line] = [[]] if tall > 2 else []
+    for index, bar in enumerate(bars):
+        is_last = index == len(bars) - 1
+        label = left(_label(field), name) if is_last else " " * name
+        figures: list[Piece] = [(figure, "text"), (tail, "quiet")] if is_last else []
+        lines.append([(" " + label + " ", "quiet"), *bar, *figures])
+    return lines if tall != 2 else [*lines, []]
 
 
 def _label(field: DeviceField) -> str:

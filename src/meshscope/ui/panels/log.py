@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from textual.strip import Strip
 
+from meshscope.recording.entries import TraceWritten
 from meshscope.run import Run
 from meshscope.ui.marks.cells import Line, strips, wrapped
-from meshscope.ui.panel import Frame, Fresh, Panel, note
+from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
 from meshscope.ui.words import clock_time, steps_of
 from meshscope.units import duration, printable, size
@@ -30,7 +31,7 @@ class Happened:
 @dataclass(frozen=True)
 class Chronicle:
     lines: tuple[Happened, ...] = ()
-    fresh: Fresh = Fresh()
+    fresh: Fresh = UNSTATED
 
 
 def question(scene: Scene) -> Chronicle:
@@ -51,10 +52,7 @@ def _happened(run: Run) -> Iterator[Happened]:
             detail = f": {phase.detail}" if phase.detail else ""
             yield Happened(phase.t_ns, "info", _who(phase.rank) + phase.phase + detail)
         last[phase.rank] = phase.phase
-    for trace in run.traces:
-        covered = steps_of(range(trace.first_step, trace.end_step))
-        text = f"trace of {covered}, {size(trace.size_bytes)}; writing it took {duration(trace.stop_ns)}"
-        yield Happened(trace.t_ns, "info", _who(trace.rank) + text)
+    yield from _traces(run)
     for compiled in run.compiles:
         if compiled.is_recompilation:
             why = f": {compiled.reason}" if compiled.reason else ""
@@ -63,6 +61,19 @@ def _happened(run: Run) -> Iterator[Happened]:
     for path, why, hint in run.refused:
         yield Happened(run.last_entry_ns, "warning", f"{path}: {why} {hint}")
     yield from _endings(run)
+
+
+def _traces(run: Run) -> Iterator[Happened]:
+    """One line per window, however many ranks wrote a trace of it."""
+    windows: dict[tuple[int, int], list[TraceWritten]] = {}
+    for trace in run.traces:
+        windows.setdefault((trace.first_step, trace.end_step), []).append(trace)
+    for (first, end), traces in windows.items():
+        count = f"{len(traces)} traces" if len(traces) > 1 else "trace"
+        total = size(sum(trace.size_bytes for trace in traces))
+        slowest = duration(max(trace.stop_ns for trace in traces))
+        text = f"{count} of {steps_of(range(first, end))}, {total}; writing took {slowest}"
+        yield Happened(max(trace.t_ns for trace in traces), "info", text)
 
 
 def _endings(run: Run) -> Iterator[Happened]:
@@ -99,7 +110,7 @@ def _line(happened: Happened, frame: Frame) -> list[Line]:
     role = _ROLES.get(happened.level, "text")
     at = f" {clock_time(happened.t_ns):>5} "
     sign = _SIGNS.get(happened.level, " ")
-    most = 3 if happened.level == "error" or frame.width >= 72 else 1
+    most = 3 if happened.level == "error" or frame.width >= 72 else 2
     text = wrapped(printable(happened.text), max(frame.width - len(at) - 2, 8), most)
     first: Line = [(at, "faint"), (sign + " ", role), (text[0] if text else "", role)]
     return [first, *([(" " * (len(at) + 2), "text"), (more, role)] for more in text[1:])]

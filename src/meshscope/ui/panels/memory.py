@@ -8,9 +8,9 @@ from textual.strip import Strip
 
 from meshscope.analysis.memory import CATEGORIES, Category, RankMemory, memory
 from meshscope.ui.marks.bars import stacked
-from meshscope.ui.marks.cells import Line, Piece, left, right, strips, wrapped
+from meshscope.ui.marks.cells import Line, Piece, aired, left, right, strips, wrapped
 from meshscope.ui.palette import TEXTURES, texture
-from meshscope.ui.panel import Frame, Fresh, Panel, note
+from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
 from meshscope.units import UNKNOWN, printable, ratio, size
 
@@ -20,7 +20,7 @@ _FIGURE = 9
 @dataclass(frozen=True)
 class Memories:
     ranks: tuple[RankMemory, ...] = ()
-    fresh: Fresh = Fresh()
+    fresh: Fresh = UNSTATED
     has_ended: bool = False
 
 
@@ -43,10 +43,9 @@ def draw(answer: Memories, frame: Frame) -> list[Strip]:
         return note(_empty(answer), frame)
     fullest = max(answer.ranks, key=lambda rank: (_extent(rank), -rank.rank))
     detail = _detail(fullest, frame)
-    room = max(frame.height - len(detail) - 1, 1)
-    ranks = _ranks(answer.ranks, fullest, room, frame)
-    gap: list[Line] = [[]] if len(ranks) + len(detail) < frame.height else []
-    return strips([*ranks, *gap, *detail], frame.width, frame.height, frame.look)
+    ranks = _ranks(answer.ranks, fullest, max(frame.height - len(detail) - 3, 1), frame)
+    gap: list[Line] = [[]] if ranks[-1] and len(ranks) + len(detail) < frame.height else []
+    return strips([*ranks, *gap, *detail, *_beside(fullest, frame)], frame.width, frame.height, frame.look)
 
 
 def _extent(rank: RankMemory) -> int:
@@ -58,7 +57,7 @@ def _ranks(ranks: tuple[RankMemory, ...], fullest: RankMemory, room: int, frame:
     longest = _extent(fullest)
     gutter = max(len(str(rank.rank)) for rank in ranks) + 2
     width = max(frame.width - gutter - _FIGURE - 6, 4)
-    shown = ranks if len(ranks) <= room else ranks[: max(room - 1, 1)]
+    shown = ranks if len(ranks) <= room + 2 else ranks[: max(room - 1, 1)]
     lines: list[Line] = []
     for rank in shown:
         parts = [(category.name, ratio(category.size_bytes, longest)) for category in _ordered(rank)]
@@ -67,7 +66,7 @@ def _ranks(ranks: tuple[RankMemory, ...], fullest: RankMemory, room: int, frame:
         lines.append([*line, (right(peak, _FIGURE), "text"), (" peak", "quiet")])
     if len(shown) < len(ranks):
         lines.append([(f"  … {len(ranks) - len(shown)} more ranks", "quiet")])
-    return lines
+    return aired(lines, room)
 
 
 def _ordered(rank: RankMemory) -> list[Category]:
@@ -80,15 +79,17 @@ def _detail(rank: RankMemory, frame: Frame) -> list[Line]:
     lines: list[Line] = []
     total = _extent(rank)
     for category in _ordered(rank):
-        share = f"{ratio(category.size_bytes, total) * 100:4.0f} %" if total else ""
+        share = f"{ratio(category.size_bytes, total) * 100:.0f} %" if total and frame.width >= 44 else ""
         lines.append([
-            (" " + texture(category.name, frame.look) + " ", category.name),
-            (left(category.name, 13), "text"),
+            (" ", "text"),
+            (texture(category.name, frame.look), category.name),
+            (" ", "text"),
+            (left(category.name, 12), "text"),
             (right(size(category.size_bytes), _FIGURE), "text"),
-            (right(share, 8), "quiet"),
+            (right(share, 8) if share else "", "quiet"),
             ("  " + printable(category.how), "quiet"),
         ])  # fmt: skip
-    return lines + _beside(rank, frame)
+    return lines
 
 
 def _beside(rank: RankMemory, frame: Frame) -> list[Line]:

@@ -9,19 +9,19 @@ from textual.strip import Strip
 from meshscope.analysis.overlap import CollectiveOverlap, overlap
 from meshscope.analysis.progress import progress
 from meshscope.ui.marks.bars import stacked
-from meshscope.ui.marks.cells import Line, Piece, strips
+from meshscope.ui.marks.cells import Line, Piece, aired, strips
 from meshscope.ui.marks.table import Column, Placed, heading, placed, row
 from meshscope.ui.palette import texture
-from meshscope.ui.panel import Frame, Fresh, Panel, note
+from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
 from meshscope.ui.words import whole_percent
 from meshscope.units import UNKNOWN, milliseconds, printable, ratio, size
 
 _COLUMNS = (
-    Column("name", "  collective", 15, is_text=True, grows=True, most=28),
-    Column("bar", "", 5, is_text=True, grows=True, most=44),
-    Column("busy", "ms/step", 7),
-    Column("hidden", "hidden", 7, gap=1),
+    Column("name", " collective", 15, is_text=True, grows=True, most=16),
+    Column("bar", "", 6, is_text=True, grows=True, most=60, gap=1),
+    Column("busy", "ms/step", 7, gap=1),
+    Column("hidden", "hidden", 6, gap=1),
     Column("wait", "wait ms", 8, rank=1),
     Column("count", "count", 6, rank=3),
     Column("size", "size", 8, rank=2),
@@ -33,7 +33,7 @@ class Overlaps:
     """By exposed time, largest first; means per profiled step and rank."""
 
     kinds: tuple[CollectiveOverlap, ...] = ()
-    fresh: Fresh = Fresh()
+    fresh: Fresh = UNSTATED
     has_windows: bool = False
     next_window_steps: int | None = None
 
@@ -58,11 +58,11 @@ def draw(answer: Overlaps, frame: Frame) -> list[Strip]:
     lines: list[Line] = [heading(columns)]
     room = frame.height - 3
     shown = answer.kinds if len(answer.kinds) <= room else answer.kinds[: max(room - 1, 1)]
-    lines += [_kind(kind, longest, columns, frame) for kind in shown]
+    lines += aired([_kind(kind, longest, columns, frame) for kind in shown], room - 1)
     if len(shown) < len(answer.kinds):
         rest = answer.kinds[len(shown) :]
         lines.append([(f"  … {len(rest)} more: {milliseconds(sum(kind.busy_ns for kind in rest))} ms", "quiet")])
-    lines += [[], _legend(frame)]
+    lines += [*([[]] if lines[-1] else []), _legend(frame)]
     return strips(lines, frame.width, frame.height, frame.look)
 
 
@@ -76,7 +76,7 @@ def _kind(kind: CollectiveOverlap, longest: float, columns: tuple[Placed, ...], 
     width = next(place.width for place in columns if place.column.name == "bar")
     parts = [("hidden", ratio(kind.hidden_ns, longest)), ("exposed", ratio(kind.exposed_ns, longest))]
     content: dict[str, list[Piece]] = {
-        "name": [("  " + printable(kind.name), "text")],
+        "name": [(" " + printable(kind.name), "text")],
         "bar": stacked(parts, width, frame.look),
         "busy": [(milliseconds(kind.busy_ns), "text")],
         "hidden": [(whole_percent(ratio(kind.hidden_ns, kind.busy_ns)), "text")],
@@ -89,7 +89,7 @@ def _kind(kind: CollectiveOverlap, longest: float, columns: tuple[Placed, ...], 
 
 def _legend(frame: Frame) -> list[Piece]:
     return [
-        ("  ", "text"),
+        (" ", "text"),
         (texture("hidden", frame.look), "hidden"),
         (" hidden under compute  ", "quiet"),
         (texture("exposed", frame.look), "exposed"),

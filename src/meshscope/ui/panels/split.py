@@ -10,14 +10,14 @@ from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
 from meshscope.analysis.progress import progress
 from meshscope.analysis.steps import steps
 from meshscope.ui.marks.bars import stacked
-from meshscope.ui.marks.cells import Line, Piece, left, right, strips
+from meshscope.ui.marks.cells import Line, Piece, aired, right, strips
 from meshscope.ui.palette import texture
-from meshscope.ui.panel import Frame, Fresh, Panel, note
+from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
 from meshscope.ui.words import steps_of
 from meshscope.units import duration, milliseconds, percent, printable, ratio
 
-_FIGURES = 8
+_FIGURE = 8
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Split:
     """``ranks`` over the newest window; ``next_window_steps`` and ``cannot_say`` explain an empty panel."""
 
     ranks: tuple[RankBreakdown, ...] = ()
-    fresh: Fresh = Fresh()
+    fresh: Fresh = UNSTATED
     next_window_steps: int | None = None
     cannot_say: tuple[str, ...] = ()
     has_ended: bool = False
@@ -51,7 +51,10 @@ def shares(part: Breakdown) -> list[tuple[str, float]]:
     """Fractions of the span, compute being what hides no collective, so that they add up to 1."""
     alone = part.busy_ns - part.collective_ns - _copy_alone(part)
     whole = {"compute": alone, "hidden": part.hidden_ns, "exposed": part.exposed_ns, "copy": _copy_alone(part)}
-    return [*((name, ratio(ns, part.span_ns)) for name, ns in whole.items()), ("idle", ratio(part.idle_ns, part.span_ns))]
+    return [
+        *((name, ratio(ns, part.span_ns)) for name, ns in whole.items()),
+        ("idle", ratio(part.idle_ns, part.span_ns)),
+    ]
 
 
 def _copy_alone(part: Breakdown) -> int:
@@ -66,47 +69,56 @@ def draw(split: Split, frame: Frame) -> list[Strip]:
         return note(_empty(split), frame)
     longest = max(part.span_ns for _, part in found)
     gutter = max(len(str(rank.rank)) for rank, _ in found) + 2
-    lines: list[Line] = [_heading(gutter, frame)]
-    room = frame.height - 2
+    lines: list[Line] = [_heading(frame)]
+    has_legend = len(found) + 2 <= frame.height
+    room = frame.height - (2 if has_legend else 1)
     shown = found if len(found) <= room else found[: max(room - 1, 1)]
-    lines += [_rank(rank, part, longest, gutter, frame) for rank, part in shown]
+    lines += aired([_rank(rank, part, longest, gutter, frame) for rank, part in shown], room - 1)
     if len(shown) < len(found):
         rest = [part.span_ns for _, part in found[len(shown) :]]
         lines.append([(f"  … {len(rest)} more: {duration(min(rest))} to {duration(max(rest))}", "quiet")])
-    if len(lines) < frame.height - 1:
+    if not has_legend:
+        return strips(lines, frame.width, frame.height, frame.look)
+    if lines[-1] and len(lines) < frame.height - 1:
         lines.append([])
     lines.append(_legend(frame, has_copy=any(part.copy_ns for _, part in found)))
     return strips(lines, frame.width, frame.height, frame.look)
 
 
-def _bar_width(gutter: int, frame: Frame) -> int:
-    return frame.width - gutter - _FIGURES - (5 * _FIGURES if frame.width >= 72 else _FIGURES)
+def _figures(frame: Frame) -> tuple[str, ...]:
+    """Which numbers stand beside a bar."""
+    if frame.width >= 90:
+        return ("ms/step", "compute", "hidden", "exposed", "idle", "exp %")
+    return ("ms/step", "exposed", "exp %") if frame.width >= 60 else ("ms/step", "exp %")
 
 
-def _heading(gutter: int, frame: Frame) -> list[Piece]:
-    names = ("compute", "hidden", "exposed", "idle") if frame.width >= 72 else ()
-    figures = "".join(right(name, _FIGURES) for name in names)
-    line = " " * gutter + left("", _bar_width(gutter, frame)) + right("ms/step", _FIGURES) + figures
-    return [(line + right("exposed", _FIGURES) if not names else line + right("exp %", _FIGURES), "quiet")]
+def _heading(frame: Frame) -> list[Piece]:
+    figures = "".join(right(name, _FIGURE) for name in _figures(frame))
+    return [(right(figures, frame.width), "quiet")]
 
 
 def _rank(rank: RankBreakdown, part: Breakdown, longest: int, gutter: int, frame: Frame) -> list[Piece]:
-    width = _bar_width(gutter, frame)
+    width = frame.width - gutter - _FIGURE * len(_figures(frame))
     scale = part.span_ns / longest
     bar = stacked([(name, share * scale) for name, share in shares(part)], width, frame.look)
-    line: list[Piece] = [(right(str(rank.rank), gutter - 1) + " ", "quiet"), *bar]
-    line.append((right(milliseconds(part.span_ns), _FIGURES), "text"))
-    if frame.width >= 72:
-        parts = (part.compute_ns, part.hidden_ns, part.exposed_ns, part.idle_ns)
-        line += [(right(milliseconds(ns), _FIGURES), "text") for ns in parts]
-    line.append((right(percent(ratio(part.exposed_ns, part.span_ns)), _FIGURES), "text"))
-    return line
+    known = {
+        "ms/step": milliseconds(part.span_ns),
+        "compute": milliseconds(part.compute_ns),
+        "hidden": milliseconds(part.hidden_ns),
+        "exposed": milliseconds(part.exposed_ns),
+        "idle": milliseconds(part.idle_ns),
+        "exp %": percent(ratio(part.exposed_ns, part.span_ns)),
+    }
+    figures = "".join(right(known[name], _FIGURE) for name in _figures(frame))
+    return [(right(str(rank.rank), gutter - 1) + " ", "quiet"), *bar, (figures, "text")]
 
 
 def _legend(frame: Frame, *, has_copy: bool) -> list[Piece]:
+    names = ("compute", "hidden", "exposed", *(("copy",) if has_copy else ()), "idle")
+    gap = "  " if sum(len(name) + 4 for name in names) <= frame.width else " "
     pieces: list[Piece] = [(" ", "text")]
-    for name in ("compute", "hidden", "exposed", *(("copy",) if has_copy else ()), "idle"):
-        pieces += [(texture(name, frame.look), name), (f" {name} ", "quiet")]
+    for name in names:
+        pieces += [(texture(name, frame.look), name), (f" {name}{gap}", "quiet")]
     return pieces
 
 

@@ -10,10 +10,10 @@ import numpy.typing as npt
 from textual.strip import Strip
 
 from meshscope.analysis.steps import Steps, steps
-from meshscope.ui.marks.cells import Line, Piece, ends, strips
+from meshscope.ui.marks.cells import Line, Piece, cells, ends, right, strips
 from meshscope.ui.marks.chart import Columns, area, columns, marks
 from meshscope.ui.marks.sparkline import sparkline
-from meshscope.ui.panel import Frame, Fresh, Panel, note
+from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
 from meshscope.units import NS_PER_MS, NS_PER_S, duration, milliseconds, percent, rate
 
@@ -26,7 +26,7 @@ class Pace:
 
     steps: Steps = field(default_factory=Steps)
     samples_per_s: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    fresh: Fresh = Fresh()
+    fresh: Fresh = UNSTATED
     phase: str = ""
 
 
@@ -39,9 +39,11 @@ def question(scene: Scene) -> Pace:
     seconds = found.duration_ns / NS_PER_S
     batch = float(run.experiment.global_batch) or math.nan
     throughput = np.divide(batch, seconds, out=np.full(len(seconds), math.nan), where=seconds > 0)
-    of = f"{found.measured} of {found.count} steps measured" if found.count else ""
+    of = f"{found.measured} of {found.count} steps" if found.count else ""
     fresh = Fresh(of=of, cost_frac=found.profiler_cost_frac)
-    return Pace(found, np.where(found.is_profiled, math.nan, throughput), fresh, run.phases[-1].phase if run.phases else "")
+    return Pace(
+        found, np.where(found.is_profiled, math.nan, throughput), fresh, run.phases[-1].phase if run.phases else ""
+    )
 
 
 def draw(pace: Pace, frame: Frame) -> list[Strip]:
@@ -50,13 +52,14 @@ def draw(pace: Pace, frame: Frame) -> list[Strip]:
         return note(_empty(pace), frame)
     width = max(frame.width - _GUTTER, 1)
     given = columns(found.number, found.duration_ns / NS_PER_MS, found.is_profiled, planned=found.planned, width=width)
-    room = max(frame.height - 5, 1)
+    tall = max(frame.height // 5, 1)
+    room = max(frame.height - 4 - tall, 1)
     lines: list[Line] = [_summary(found, frame)]
-    chart = area(given, room, frame.look, top=_top(found, given), label=_label, gutter=_GUTTER, role="compute",
+    chart = area(given, room, frame.look, top=_top(found, given), label=_label, gutter=_GUTTER, role="gauge",
                  marked_role="profiled")  # fmt: skip
     lines += chart
     lines.append(_axis(given, found))
-    lines.append(_throughput(pace, width, frame))
+    lines += _throughput(pace, width, tall, frame)
     lines.append(_under(found, frame))
     return strips(lines, frame.width, frame.height, frame.look)
 
@@ -87,7 +90,9 @@ def _top(found: Steps, given: Columns) -> float:
 def _round_up(value: float) -> float:
     """The next of 1, 1.5, 2, 3, 4, 5, 6, 8 times a power of ten, so that the axis seldom moves."""
     power = 10.0 ** math.floor(math.log10(value))
-    return next((step * power for step in (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0) if value <= step * power), 10 * power)
+    return next(
+        (step * power for step in (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0) if value <= step * power), 10 * power
+    )
 
 
 def _label(value: float) -> str:
@@ -100,26 +105,37 @@ def _axis(given: Columns, found: Steps) -> list[Piece]:
     return []
 
 
-def _throughput(pace: Pace, width: int, frame: Frame) -> list[Piece]:
-    """Samples per second of every step, from its slowest to its fastest ordinary one."""
-    known = pace.samples_per_s[~np.isnan(pace.samples_per_s)]
+def _throughput(pace: Pace, width: int, tall: int, frame: Frame) -> list[Line]:
+    """The throughput of the steps in each column of the chart above, between its least and its most."""
+    given = columns(
+        pace.steps.number, pace.samples_per_s, pace.steps.is_profiled, planned=pace.steps.planned, width=width
+    )
+    known = given.value[~np.isnan(given.value)]
     if not len(known):
         return []
-    figure = f" {rate(pace.steps.samples_per_s)} samples/s"
-    room = max(width - len(figure), 8)
-    high = float(np.quantile(known, 0.98))
-    line = sparkline(pace.samples_per_s, room, frame.look, low=0.0, high=high, role="gauge")
-    return [(" " * _GUTTER, "text"), *line, (figure, "text")]
+    # The first steps are slow by nature; the scale is for those that follow.
+    low, high = float(np.quantile(known, 0.05)), float(known.max())
+    bars = sparkline(given.value, width, frame.look, low=low, high=high, height=tall)
+    marked = {0: high, tall - 1: low} if tall > 1 else {}
+    labels = [right(rate(marked[at]) if at in marked else "", _GUTTER - 1) + " " for at in range(tall)]
+    return [[(label, "quiet"), *bar] for label, bar in zip(labels, bars, strict=True)]
 
 
 def _under(found: Steps, frame: Frame) -> list[Piece]:
-    pieces: list[Piece] = [(" " * _GUTTER, "text"), (f"{rate(found.tokens_per_s)}", "text"), (" tokens/s", "quiet")]
+    figures: list[tuple[str, str]] = [
+        ("", f"{rate(found.samples_per_s)} samples/s"),
+        ("", f"{rate(found.tokens_per_s)} tokens/s"),
+    ]
     if not math.isnan(found.loss_last):
-        pieces += [("  loss ", "quiet"), (f"{found.loss_last:.3f}", "text")]
-    if found.profiled and frame.width >= 60:
-        pieces += [("  ▴ profiled, ", "profiled"), (f"{percent(found.profiled_slowdown_frac)} slower", "quiet")]
-    if not math.isnan(found.data_wait_frac) and frame.width >= 60:
-        pieces += [("  waits for data ", "quiet"), (percent(found.data_wait_frac), "text")]
+        figures.append(("loss ", f"{found.loss_last:.3f}"))
+    if not math.isnan(found.data_wait_frac):
+        figures.append(("waits for data ", percent(found.data_wait_frac)))
+    if found.profiled and not math.isnan(found.profiled_slowdown_frac):
+        figures.append(("▴ profiled steps take ", f"{percent(found.profiled_slowdown_frac)} longer"))
+    pieces: list[Piece] = [(" ", "text")]
+    for words, figure in figures:
+        if cells(pieces) + len(words) + len(figure) <= frame.width:
+            pieces += [(words, "quiet"), (figure, "text"), ("  ", "text")]
     return pieces
 
 
