@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from enum import IntEnum
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from meshscope.intervals import Intervals, union
+from meshscope.kinds import Kind as Kind  # noqa: PLC0414  # handed on: a span and its kind go together
 
 Column = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int32]
-
-
-class Kind(IntEnum):
-    """What a span is. ``OTHER`` is kept for display and never counted as device work."""
-
-    OTHER = 0
-    COMPUTE = 1
-    COLLECTIVE = 2
-    COPY = 3
-    WAIT = 4
-    LAUNCH = 5
-    HOST = 6
-    STEP = 7
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +22,8 @@ class SpanTable:
     ``lane`` indexes ``lanes`` (one serial queue: a CUDA stream, an XLA line, a thread), ``name`` indexes
     ``names``, ``group`` indexes ``groups`` and ``dtype`` indexes ``dtypes``; −1 means unknown there and in
     ``step``, ``link`` (row of the launch), ``size_bytes`` and ``sequence``. ``kind`` holds :class:`Kind`.
+    ``collective`` indexes ``collectives`` (canonical names such as ``all_reduce``; −1 for what is none) and ``rule``
+    indexes ``rules``: the pattern by which ``kind`` was told, or −1 where the trace's own category told it.
     """
 
     start_ns: Column
@@ -49,19 +39,28 @@ class SpanTable:
     dtype: Small
     group: Small
     sequence: Column
+    collective: Small
+    rule: Small
     names: tuple[str, ...] = ()
     lanes: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
+    collectives: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.start_ns)
 
     def where(self, keep: npt.NDArray[np.bool_]) -> SpanTable:
         """The rows for which ``keep`` is true; the name tables are shared, ``link`` is dropped (rows move)."""
-        columns = {name: getattr(self, name)[keep] for name in COLUMNS}
+        columns: dict[str, Any] = {name: getattr(self, name)[keep] for name in COLUMNS}
+        columns.update((name, getattr(self, name)) for name in NAME_TABLES)
         columns["link"] = np.full(int(keep.sum()), -1, dtype=np.int64)
-        return SpanTable(**columns, names=self.names, lanes=self.lanes, dtypes=self.dtypes, groups=self.groups)
+        return SpanTable(**columns)
+
+    def shifted(self, by_ns: int) -> SpanTable:
+        """The same spans, ``by_ns`` later."""
+        return replace(self, start_ns=self.start_ns + by_ns, end_ns=self.end_ns + by_ns)
 
     def of_kind(self, *kinds: Kind) -> SpanTable:
         return self.where(np.isin(self.kind, np.array(kinds, dtype=np.uint8)))
@@ -76,11 +75,16 @@ class SpanTable:
     def name_of(self, row: int) -> str:
         return self.names[int(self.name[row])]
 
+    def rule_of(self, row: int) -> str:
+        """The rule by which the row's kind was told."""
+        return self.rules[int(self.rule[row])] if self.rule[row] >= 0 else "the trace's own category"
 
-COLUMNS = tuple(f.name for f in fields(SpanTable) if f.name not in ("names", "lanes", "dtypes", "groups"))
 
-_DTYPES = {"rank": np.int32, "device": np.int32, "lane": np.int32, "name": np.int32, "kind": np.uint8,
-           "step": np.int32, "dtype": np.int32, "group": np.int32}  # fmt: skip
+NAME_TABLES = ("names", "lanes", "dtypes", "groups", "collectives", "rules")
+COLUMNS = tuple(f.name for f in fields(SpanTable) if f.name not in NAME_TABLES)
+
+_SMALL = ("rank", "device", "lane", "name", "step", "dtype", "group", "collective", "rule")
+_DTYPES: dict[str, type[np.generic]] = dict.fromkeys(_SMALL, np.int32) | {"kind": np.uint8}
 _DEFAULTS = {"rank": 0, "device": 0, "lane": 0, "kind": 0}
 
 
@@ -90,18 +94,21 @@ def span_table(
     lanes: tuple[str, ...] = (),
     dtypes: tuple[str, ...] = (),
     groups: tuple[str, ...] = (),
+    collectives: tuple[str, ...] = (),
+    rules: tuple[str, ...] = (),
     **columns: object,
 ) -> SpanTable:
     """A table from the columns that are known; the others are filled with 0 (rank, device, lane, kind) or −1."""
     count = len(np.atleast_1d(np.asarray(columns["start_ns"])))
-    full = {}
+    full: dict[str, Any] = {}
     for name in COLUMNS:
         dtype = _DTYPES.get(name, np.int64)
         if name in columns:
             full[name] = np.broadcast_to(np.asarray(columns[name], dtype=dtype), (count,))
         else:
             full[name] = np.full(count, _DEFAULTS.get(name, -1), dtype=dtype)
-    return SpanTable(**full, names=names, lanes=lanes, dtypes=dtypes, groups=groups)
+    full |= {"names": names, "lanes": lanes, "dtypes": dtypes, "groups": groups}
+    return SpanTable(**full, collectives=collectives, rules=rules)
 
 
 @dataclass(frozen=True)
@@ -121,7 +128,8 @@ class Window:
     ``steps`` are the step numbers wholly inside; ``step_ns`` has shape (len(steps), 2): start and end of each.
     ``device_kind`` says by which rule the spans were classified: ``"gpu"``, ``"tpu"`` or ``"cpu"``; ``"none"``
     where the trace holds no device work, with the reason in ``cannot_say``.
-    ``overhead_frac`` and freshness come from the journal, not from the trace.
+    Cost and freshness come from the journal, not from the trace. ``world`` is how many ranks the trace says there
+    are, 0 where it does not; ``has_unix_time`` is false for a trace that does not say when it was made.
     """
 
     rank: int
@@ -139,6 +147,19 @@ class Window:
     source: str
     cannot_say: tuple[tuple[str, str], ...] = ()
     allocations: Allocations | None = None
+    world: int = 0
+    has_unix_time: bool = True
+
+    def shifted(self, by_ns: int) -> Window:
+        """The same window, ``by_ns`` later."""
+        return replace(
+            self,
+            start_ns=self.start_ns + by_ns,
+            end_ns=self.end_ns + by_ns,
+            step_ns=self.step_ns + by_ns,
+            spans=self.spans.shifted(by_ns),
+            allocations=self.allocations and replace(self.allocations, time_ns=self.allocations.time_ns + by_ns),
+        )
 
 
 @dataclass(frozen=True, eq=False)

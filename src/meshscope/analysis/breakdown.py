@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 
+from meshscope.analysis.parts import per_window
+from meshscope.intervals import Intervals, union
 from meshscope.run import Run
+from meshscope.spans import Kind, Window
+
+_SUMMED = (
+    "span_ns", "compute_ns", "collective_ns", "copy_ns", "hidden_ns", "exposed_ns", "busy_ns", "idle_ns",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -47,6 +57,141 @@ class RankBreakdown:
     repaired: dict[str, int]
 
 
+@dataclass(frozen=True)
+class Part:
+    """One window, or several of one rank added up; ``stepped`` is over the ``steps`` complete steps, not divided."""
+
+    total: Breakdown
+    stepped: Breakdown
+    steps: tuple[int, ...]
+    read: int
+    device: int
+    dropped: Counter[str]
+    repaired: Counter[str]
+
+
+@per_window
+def measure(window: Window) -> Part:
+    """The window's share of the answer, each class of time as a union over its device events."""
+    busy = _Busy.of(window)
+    inside = union(window.step_ns[:, 0], window.step_ns[:, 1])
+    counts = window.counts
+    return Part(
+        total=busy.breakdown(window.end_ns - window.start_ns if busy.any else 0),
+        stepped=busy.within(inside).breakdown(inside.total_ns if busy.any else 0),
+        steps=window.steps if busy.any else (),
+        read=counts.read,
+        device=counts.device,
+        dropped=Counter(counts.dropped),
+        repaired=Counter(counts.repaired),
+    )
+
+
+def combine(parts: Iterable[Part]) -> Part:
+    """Several windows of one rank: the time between them is nobody's idle time."""
+    return reduce(_added, parts)
+
+
+def _added(a: Part, b: Part) -> Part:
+    return Part(
+        total=_sum(a.total, b.total),
+        stepped=_sum(a.stepped, b.stepped),
+        steps=a.steps + b.steps,
+        read=a.read + b.read,
+        device=a.device + b.device,
+        dropped=a.dropped + b.dropped,
+        repaired=a.repaired + b.repaired,
+    )
+
+
+@dataclass(frozen=True)
+class _Busy:
+    """The unions of one window. ``wait`` is None where the trace cannot tell waiting apart."""
+
+    compute: Intervals
+    collective: Intervals
+    copy: Intervals
+    wait: Intervals | None
+
+    @classmethod
+    def of(cls, window: Window) -> _Busy:
+        spans = window.spans
+        knows_wait = all(what != "wait_ns" for what, _ in window.cannot_say)
+        wait = spans.busy(Kind.WAIT) if knows_wait else None
+        return cls(spans.busy(Kind.COMPUTE), spans.busy(Kind.COLLECTIVE), spans.busy(Kind.COPY), wait)
+
+    @property
+    def any(self) -> bool:
+        return bool(len(self.compute) or len(self.collective) or len(self.copy))
+
+    def within(self, bounds: Intervals) -> _Busy:
+        wait = None if self.wait is None else self.wait & bounds
+        return _Busy(self.compute & bounds, self.collective & bounds, self.copy & bounds, wait)
+
+    def breakdown(self, span_ns: int) -> Breakdown:
+        hidden_ns = (self.collective & self.compute).total_ns
+        busy_ns = (self.compute | self.collective | self.copy).total_ns
+        return Breakdown(
+            span_ns=span_ns,
+            compute_ns=self.compute.total_ns,
+            collective_ns=self.collective.total_ns,
+            copy_ns=self.copy.total_ns,
+            hidden_ns=hidden_ns,
+            exposed_ns=self.collective.total_ns - hidden_ns,
+            busy_ns=busy_ns,
+            idle_ns=span_ns - busy_ns,
+            wait_ns=None if self.wait is None else self.wait.total_ns,
+        )
+
+
+def _sum(a: Breakdown, b: Breakdown) -> Breakdown:
+    known = a.wait_ns is not None and b.wait_ns is not None
+    return Breakdown(
+        **{name: getattr(a, name) + getattr(b, name) for name in _SUMMED},
+        wait_ns=a.wait_ns + b.wait_ns if known else None,  # type: ignore[operator]  # both are known
+    )
+
+
+def per_step(part: Part) -> Breakdown | None:
+    """The mean over complete steps, in whole nanoseconds that still add up; None without any."""
+    count = len(part.steps)
+    if not count:
+        return None
+    total = part.stepped
+    share = {name: round(getattr(total, name) / count) for name in _SUMMED}
+    share["exposed_ns"] = share["collective_ns"] - share["hidden_ns"]
+    share["idle_ns"] = share["span_ns"] - share["busy_ns"]
+    return Breakdown(**share, wait_ns=None if total.wait_ns is None else round(total.wait_ns / count))
+
+
 def breakdown(run: Run) -> tuple[RankBreakdown, ...]:
-    """Per rank, sorted by rank; empty while no window has been read."""
-    raise NotImplementedError
+    """Per rank, sorted by rank; empty while no window has been read.
+
+    A rank whose windows hold no device work has ``device_kind`` none and zeros that mean nothing: the windows'
+    ``cannot_say`` tells why, and whoever shows them shows that instead.
+    """
+    ranks: dict[int, list[Window]] = {}
+    for window in run.windows:
+        ranks.setdefault(window.rank, []).append(window)
+    return tuple(_rank(ranks[rank]) for rank in sorted(ranks))
+
+
+def _rank(windows: list[Window]) -> RankBreakdown:
+    parts = [measure(window) for window in windows]
+    whole, last = combine(parts), max(windows, key=lambda window: window.start_ns)
+    kinds = [window.device_kind for window in windows if window.device_kind != "none"]
+    return RankBreakdown(
+        rank=last.rank,
+        device=last.device,
+        rank_from=last.rank_from,
+        device_kind=kinds[-1] if kinds else "none",
+        total=whole.total,
+        per_step=per_step(whole),
+        newest=per_step(measure(last)),
+        steps=whole.steps,
+        newest_steps=measure(last).steps,
+        events_read=whole.read,
+        events_device=whole.device,
+        dropped=dict(whole.dropped),
+        repaired=dict(whole.repaired),
+    )

@@ -19,20 +19,28 @@ class Feed:
         self.experiment: Experiment = read_experiment(folder)
         self._tails: dict[Path, Tail] = {}
         self._entries: list[Entry] = []
+        self._is_sorted = True
 
-    def poll(self) -> None:
-        """Take in what every writer has appended. Entries stay ordered by time, then by arrival."""
+    def poll(self) -> list[Entry]:
+        """Take in what every writer has appended, and return it (by writer, then by arrival)."""
         fresh: list[Entry] = []
         for path in sorted((self.folder / JOURNAL).glob("*.jsonl")):
             tail = self._tails.setdefault(path, Tail(path))
             fresh += tail.read()
-        if fresh:
-            self._entries = sorted(self._entries + fresh, key=_time)
+        self._entries += fresh
+        self._is_sorted = self._is_sorted and not fresh
+        return fresh
 
     def until(self, unix_ns: int) -> list[Entry]:
-        """Every entry written at or before ``unix_ns``, in time order."""
+        """Every entry written at or before ``unix_ns``, in time order, then in order of arrival."""
+        self._sort()
         cut = bisect.bisect_right(self._entries, unix_ns - self.experiment.t0_unix_ns, key=_time)
         return self._entries[:cut]
+
+    def _sort(self) -> None:
+        if not self._is_sorted:
+            self._entries.sort(key=_time)
+            self._is_sorted = True
 
     @property
     def skipped(self) -> int:
@@ -46,6 +54,7 @@ class Feed:
     @property
     def last_unix_ns(self) -> int:
         """When the newest entry was written; the start while there is none."""
+        self._sort()
         return self.experiment.t0_unix_ns + (self._entries[-1].t_ns if self._entries else 0)
 
 

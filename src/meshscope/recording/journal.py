@@ -48,10 +48,18 @@ class Tail:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._offset = 0
+        self._size = 0
         self.skipped = 0
 
     def read(self) -> list[Entry]:
-        """New whole entries. Lines that are damaged or of an unknown type are counted in ``skipped``."""
+        """New whole entries; costs one ``stat`` when there are none.
+
+        Lines that are damaged or of an unknown type are counted in ``skipped``.
+        """
+        size = self.path.stat().st_size
+        if size == self._size:
+            return []
+        self._size = size
         with self.path.open("rb") as file:
             file.seek(self._offset)
             chunk = file.read()

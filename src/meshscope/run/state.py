@@ -1,12 +1,8 @@
-"""A recording, folded: everything that is known of one strategy's run at one time, immutable.
-
-``fold`` is commutative: entries of several writers may be seen in any order. Traces are read once per file and
-kept, so a live screen and a seek in a replay pay only for what is new.
-"""
+"""What is known of one run at one time."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from meshscope.experiment import Experiment
 from meshscope.recording.entries import (
@@ -25,13 +21,16 @@ from meshscope.recording.entries import (
 from meshscope.samples import SampleTable, StepTable
 from meshscope.spans import Window
 
+SILENCE_NS = 15_000_000_000
+"""A supervisor samples its sensors twice a second: one that has written nothing for this long is gone."""
+
 
 @dataclass(frozen=True, eq=False)
 class Run:
     """One recording as of ``now_ns`` (its own time). Tuples are sorted by (time, rank).
 
     ``windows`` are the profiled stretches read from native traces, by (rank, start); ``refused`` pairs the
-    path of a trace that could not be read with the reason. ``ended`` is None while the run goes on, and also
+    path of a trace that could not be read with the reason and a hint. ``ended`` is None while the run goes on, and also
     for a recording whose supervisor was killed: then ``now_ns`` is far past ``last_entry_ns``.
     """
 
@@ -55,4 +54,9 @@ class Run:
     rank_ends: tuple[RankEnded, ...] = ()
     ended: Ended | None = None
     skipped_lines: int = 0
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the recording broke off: it did not end, and nothing was written for too long."""
+        return self.ended is None and self.now_ns - self.last_entry_ns >= SILENCE_NS

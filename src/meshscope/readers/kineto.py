@@ -1,0 +1,274 @@
+"""Kineto's Chrome traces (torch.profiler), plain or gzip: one file is one rank.
+
+With device events in the file, device work is what the answers are about (``device_kind`` gpu); without them a rank
+that shows gloo's transfers, or is known to run on CPU, is read by the CPU rule; else the window holds no device work
+and says so.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from meshscope.kinds import Kind
+from meshscope.readers import kineto_cpu, kineto_gloo, kineto_gpu
+from meshscope.readers.kineto_columns import COPY, KERNEL, Columns, columns
+from meshscope.readers.kineto_doubts import NO_ABSOLUTE_TIME, doubts, none_why
+from meshscope.readers.reader import Reader
+from meshscope.readers.told import Told, renamed
+from meshscope.spans import Allocations, Counts, SpanTable, Window, span_table
+
+Ints = npt.NDArray[np.int64]
+
+_STEP = re.compile(r"^ProfilerStep#(\d+)$")
+_RANK_IN_NAME = re.compile(r"rank[-_ ]?(\d+)", re.IGNORECASE)
+_EARLIEST_UNIX_NS = 946_684_800_000_000_000  # the year 2000: anything less is no wall time
+_WORK = (Kind.COMPUTE, Kind.COLLECTIVE, Kind.COPY)
+
+
+def sniff(head: bytes) -> bool:
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return text[:1] == b"{" or (text[:1] == b"[" and text[1:].lstrip()[:1] in (b"{", b"]"))
+
+
+def read(path: Path, *, t0_unix_ns: int | None = None, device_kind: str = "") -> tuple[Window, ...]:
+    """See :class:`meshscope.readers.reader.Read`."""
+    found = columns(path)
+    is_device = _device_rows(found)
+    if is_device.any():
+        draft = _gpu(found, is_device)
+    elif kineto_cpu.has_gloo(found) or device_kind == "cpu":
+        draft = _cpu(found)
+    else:
+        draft = _none(found)
+    return (_window(path, found, draft, t0_unix_ns),)
+
+
+@dataclass(frozen=True, eq=False)
+class _Draft:
+    """What one of the rules made of the file: rows (some cut in pieces), their kinds, and what cannot be said."""
+
+    device_kind: str
+    told: Told
+    rows: kineto_cpu.Pieces
+    size_bytes: Ints
+    call: Ints | None
+    cannot_say: tuple[tuple[str, str], ...]
+
+
+def _device_rows(found: Columns) -> npt.NDArray[np.bool_]:
+    """Device events with a time: kernels that the profiler lost have none (start and duration 0)."""
+    is_device = found.is_of(KERNEL + COPY)
+    lost = is_device & (found.start_ns == 0) & (found.dur_ns == 0)
+    if lost.any() and bool((found.start_ns[is_device] > 0).any()):
+        found.dropped["device event without a time"] = int(lost.sum())
+        is_device = is_device & ~lost
+    return is_device
+
+
+def _gpu(found: Columns, is_device: npt.NDArray[np.bool_]) -> _Draft:
+    told = kineto_gpu.told(found, is_device)
+    return _Draft("gpu", told, _whole(found), found.size_bytes, None, doubts(found, "gpu"))
+
+
+def _cpu(found: Columns) -> _Draft:
+    told = kineto_cpu.told(found)
+    calls = kineto_gloo.calls(found, told.kind)
+    told = renamed(told, calls.spans, calls.collective)
+    rows = kineto_cpu.pieces(found, told.kind)
+    has_waits = bool((told.kind == Kind.WAIT).any())
+    cannot_say = doubts(found, "cpu", has_waits=has_waits, unmatched=calls.unmatched)
+    return _Draft("cpu", told, rows, calls.size_bytes, calls.call, cannot_say)
+
+
+def _none(found: Columns) -> _Draft:
+    told = kineto_gpu.told(found, np.zeros(len(found.start_ns), dtype=bool))
+    return _Draft("none", told, _whole(found), found.size_bytes, None, (("breakdown", none_why(found)),))
+
+
+def _whole(found: Columns) -> kineto_cpu.Pieces:
+    return kineto_cpu.Pieces(np.arange(len(found.start_ns)), found.start_ns, found.start_ns + found.dur_ns)
+
+
+def _window(path: Path, found: Columns, draft: _Draft, t0_unix_ns: int | None) -> Window:
+    zero_ns, is_absolute = _zero(found, t0_unix_ns)
+    rank, rank_from = _rank(path, found)
+    device = _device(found, draft)
+    steps, step_ns = _steps(found, zero_ns)
+    spans = _spans(found, draft, zero_ns, rank, device)
+    spans = replace(spans, step=_step_of(spans.start_ns, steps, step_ns))
+    start_ns, end_ns = _extent(spans)
+    is_work = np.isin(draft.told.kind, _WORK)
+    return Window(
+        rank=rank,
+        device=device,
+        rank_from=rank_from,
+        framework="torch",
+        device_kind=draft.device_kind,
+        start_ns=start_ns,
+        end_ns=end_ns,
+        steps=tuple(steps.tolist()),
+        step_ns=step_ns,
+        is_complete=found.is_complete,
+        spans=spans,
+        counts=Counts(found.read, int(is_work.sum()), found.dropped, found.repaired),
+        source=path.name,
+        cannot_say=draft.cannot_say if is_absolute else (*draft.cannot_say, NO_ABSOLUTE_TIME),
+        allocations=_allocations(found, draft.device_kind, device, zero_ns),
+        world=_world(found),
+        has_unix_time=is_absolute,
+    )
+
+
+def _zero(found: Columns, t0_unix_ns: int | None) -> tuple[int, bool]:
+    """What to take from the file's own times, and whether it knows when it was made.
+
+    Since torch 2.3 times count from ``baseTimeNanoseconds``; before, they are unix microseconds.
+    """
+    base = found.metadata.get("baseTimeNanoseconds", 0)
+    base_ns = base if isinstance(base, int) and 0 <= base < 2**62 else 0
+    first_ns = int(found.start_ns.min()) if len(found.start_ns) else 0
+    if base_ns + first_ns < _EARLIEST_UNIX_NS:
+        return first_ns, False
+    return (t0_unix_ns or 0) - base_ns, True
+
+
+def _rank(path: Path, found: Columns) -> tuple[int, str]:
+    rank = _distributed(found, "rank")
+    if rank >= 0:
+        return rank, "trace"
+    named = _RANK_IN_NAME.search(path.name)
+    return (int(named[1]), "file name") if named else (0, "order")
+
+
+def _world(found: Columns) -> int:
+    return max(0, _distributed(found, "world_size"))
+
+
+def _distributed(found: Columns, key: str) -> int:
+    """A number of ``distributedInfo``, −1 where it is not said."""
+    said = found.metadata.get("distributedInfo")
+    value = said.get(key) if isinstance(said, dict) else None
+    return value if isinstance(value, int) and 0 <= value < 2**31 else -1
+
+
+def _device(found: Columns, draft: _Draft) -> int:
+    """The device of most device events; 0 on CPU."""
+    known = found.device[(found.device >= 0) & np.isin(draft.told.kind, _WORK)]
+    known = known[known < 2**16]
+    return int(np.bincount(known).argmax()) if draft.device_kind == "gpu" and len(known) else 0
+
+
+def _steps(found: Columns, zero_ns: int) -> tuple[Ints, Ints]:
+    """Numbers (k,) and bounds (k, 2) of the profiler's own step marks, by number."""
+    numbers = {code: int(m[1]) for code, name in enumerate(found.names) if (m := _STEP.match(name))}
+    bounds: dict[int, tuple[int, int]] = {}
+    for row in np.flatnonzero(np.isin(found.name, list(numbers)) & found.is_of(kineto_gpu.HOST)).tolist():
+        step = numbers[int(found.name[row])]
+        start_ns = int(found.start_ns[row]) - zero_ns
+        end_ns = start_ns + int(found.dur_ns[row])
+        old = bounds.get(step, (start_ns, end_ns))
+        bounds[step] = (min(old[0], start_ns), max(old[1], end_ns))
+    ordered = sorted(bounds)
+    step_ns = np.array([bounds[step] for step in ordered], dtype=np.int64).reshape(-1, 2)
+    return np.array(ordered, dtype=np.int64), step_ns
+
+
+def _step_of(start_ns: Ints, steps: Ints, step_ns: Ints) -> npt.NDArray[np.int32]:
+    """The step in which each row starts, −1 outside all of them."""
+    if not len(steps):
+        return np.full(len(start_ns), -1, dtype=np.int32)
+    order = np.argsort(step_ns[:, 0], kind="stable")
+    at = np.searchsorted(step_ns[order, 0], start_ns, side="right") - 1
+    chosen = order[np.maximum(at, 0)]
+    is_inside = (at >= 0) & (start_ns < step_ns[chosen, 1])
+    return np.where(is_inside, steps[chosen], -1).astype(np.int32)
+
+
+def _spans(found: Columns, draft: _Draft, zero_ns: int, rank: int, device: int) -> SpanTable:
+    """Rows in order of their start; ``link`` is the launch of a device row, or the call of a gloo span."""
+    by_start = np.argsort(draft.rows.start_ns, kind="stable")
+    row = draft.rows.row[by_start]
+    told = draft.told
+    kind = np.where(np.isin(found.name, _step_codes(found)) & (told.kind == Kind.HOST), Kind.STEP, told.kind)
+    kind = kind.astype(np.uint8)
+    lane, lanes = _lanes(found, np.isin(told.kind, _WORK) & (found.stream >= 0))
+    return span_table(
+        start_ns=draft.rows.start_ns[by_start] - zero_ns,
+        end_ns=draft.rows.end_ns[by_start] - zero_ns,
+        rank=rank,
+        device=np.where((found.device >= 0) & (found.device < 2**16), found.device, device)[row],
+        lane=lane[row],
+        name=found.name[row],
+        kind=kind[row],
+        link=_links(found, draft, kind, row),
+        size_bytes=draft.size_bytes[row],
+        dtype=found.dtype[row],
+        group=found.group[row],
+        sequence=found.sequence[row],
+        collective=told.collective[row],
+        rule=told.rule[row],
+        names=found.names,
+        lanes=lanes,
+        dtypes=found.dtypes,
+        groups=found.groups,
+        collectives=told.collectives,
+        rules=told.rules,
+    )
+
+
+def _step_codes(found: Columns) -> list[int]:
+    return [code for code, name in enumerate(found.names) if _STEP.match(name)]
+
+
+def _links(found: Columns, draft: _Draft, kind: npt.NDArray[np.uint8], row: Ints) -> Ints:
+    if draft.device_kind == "gpu":
+        return kineto_gpu.launches(found.correlation[row], kind[row])
+    if draft.call is None:
+        return np.full(len(row), -1, dtype=np.int64)
+    place = np.full(len(found.start_ns), -1, dtype=np.int64)
+    place[row[::-1]] = np.arange(len(row))[::-1]
+    call = draft.call[row]
+    return np.where(call >= 0, place[np.maximum(call, 0)], -1)
+
+
+def _lanes(found: Columns, on_stream: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
+    """Streams by device and number, threads by name; shape (n,)."""
+    names = [_thread_name(found, thread) for thread in found.threads]
+    lane = found.thread.copy()
+    pairs = np.stack((found.device[on_stream], found.stream[on_stream]), axis=1)
+    streams, number = np.unique(pairs, axis=0, return_inverse=True)
+    lane[on_stream] = number.reshape(-1) + len(names)
+    return lane, (*names, *(f"stream {stream}" for _, stream in streams.tolist()))
+
+
+def _thread_name(found: Columns, thread: tuple[object, object]) -> str:
+    named = found.thread_names.get(thread)
+    return named[0] if named else f"thread {thread[1]}"
+
+
+def _extent(spans: SpanTable) -> tuple[int, int]:
+    """From the first device event's start to the last one's end; of all rows where there is none."""
+    rows = np.isin(spans.kind, _WORK)
+    rows = rows if rows.any() else np.ones(len(spans), dtype=bool)
+    return (int(spans.start_ns[rows].min()), int(spans.end_ns[rows].max())) if rows.any() else (0, 0)
+
+
+def _allocations(found: Columns, device_kind: str, device: int, zero_ns: int) -> Allocations | None:
+    """The allocator's totals of host memory for a CPU rank, of the window's device for a GPU rank."""
+    if device_kind == "gpu":
+        keep = (found.memory_device_type > 0) & (found.memory_device == device)
+    else:
+        keep = found.memory_device_type == 0
+    keep &= found.memory_total_bytes >= 0
+    if not keep.any():
+        return None
+    order = np.argsort(found.memory_time_ns[keep], kind="stable")
+    return Allocations(found.memory_time_ns[keep][order] - zero_ns, found.memory_total_bytes[keep][order])
+
+
+READER = Reader(format="kineto", suffixes=(".json", ".json.gz"), sniff=sniff, read=read)

@@ -1,0 +1,274 @@
+"""A Kineto file as columns: one row per complete event (``ph: X``), plus allocator events and thread names.
+
+Only what an answer needs is decoded; arguments are looked at where their category says they matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from meshscope.readers.chrome import CUT_SHORT, Document
+from meshscope.readers.decimals import UNKNOWN_NS, nanoseconds
+from meshscope.readers.sizes import itemsize, message
+from meshscope.readers.stream import Source
+
+Ints = npt.NDArray[np.int64]
+Small = npt.NDArray[np.int32]
+Thread = tuple[Any, Any]
+
+KERNEL = ("kernel",)
+COPY = ("gpu_memcpy", "gpu_memset", "memcpy", "memset")
+RUNTIME = ("cuda_runtime", "cuda_driver", "runtime", "privateuse1_runtime", "xpu_runtime")
+_COMMUNICATION = ("gloo:", "mpi:", "ucc:", "c10d::", "_c10d_functional")
+_NO_JSON = msgspec.Raw(b"")
+
+
+class Args(msgspec.Struct, gc=False):
+    """The arguments that are read; any type is accepted, since exporters differ."""
+
+    stream: Any = None
+    device: Any = None
+    correlation: Any = None
+    collective: Any = msgspec.field(name="Collective name", default=None)
+    in_elements: Any = msgspec.field(name="In msg nelems", default=None)
+    out_elements: Any = msgspec.field(name="Out msg nelems", default=None)
+    dtype: Any = None
+    group: Any = msgspec.field(name="Process Group Name", default=None)
+    sequence: Any = msgspec.field(name="Seq", default=None)
+    dims: msgspec.Raw = msgspec.field(name="Input Dims", default=_NO_JSON)
+    types: msgspec.Raw = msgspec.field(name="Input type", default=_NO_JSON)
+    total: Any = msgspec.field(name="Total Allocated", default=None)
+    device_type: Any = msgspec.field(name="Device Type", default=None)
+    device_id: Any = msgspec.field(name="Device Id", default=None)
+    label: Any = msgspec.field(name="name", default=None)
+
+
+class Event(msgspec.Struct, gc=False):
+    ph: str | None = None
+    cat: str | None = None
+    name: str | None = None
+    ts: msgspec.Raw = _NO_JSON
+    dur: msgspec.Raw = msgspec.Raw(b"0")
+    pid: int | str | float | None = None
+    tid: int | str | float | None = None
+    args: Args | None = None
+
+
+_NO_ARGS = Args()
+_decode: Callable[[bytes], list[Event]] = msgspec.json.Decoder(list[Event]).decode
+
+
+class Table(dict[Any, int]):
+    """Numbers what it meets, from 0, in order."""
+
+    def __missing__(self, key: Any) -> int:
+        self[key] = len(self)
+        return self[key]
+
+    def codes(self, keys: Iterable[Any]) -> Small:
+        return np.fromiter(map(self.__getitem__, keys), dtype=np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """n complete events as columns of shape (n,), times in ns as the file counts them (its base not yet added).
+
+    ``category`` (lower case), ``name`` and ``thread`` index their tables; the others are −1 where not said.
+    ``memory_*`` are the m allocator events; ``device_type`` is 0 for host memory.
+    """
+
+    start_ns: Ints
+    dur_ns: Ints
+    category: Small
+    name: Small
+    thread: Small
+    device: Ints
+    stream: Ints
+    correlation: Ints
+    sequence: Ints
+    elements: Ints
+    size_bytes: Ints
+    collective: Small
+    group: Small
+    dtype: Small
+    memory_time_ns: Ints
+    memory_total_bytes: Ints
+    memory_device_type: Ints
+    memory_device: Ints
+    categories: tuple[str, ...]
+    names: tuple[str, ...]
+    threads: tuple[Thread, ...]
+    collectives: tuple[str, ...]
+    groups: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    thread_names: dict[Thread, tuple[str, ...]]
+    metadata: dict[str, Any]
+    read: int
+    dropped: dict[str, int]
+    repaired: dict[str, int]
+    is_complete: bool
+
+    def is_of(self, categories: tuple[str, ...]) -> npt.NDArray[np.bool_]:
+        """Which rows are of one of the categories, shape (n,)."""
+        codes = [code for code, category in enumerate(self.categories) if category in categories]
+        return np.isin(self.category, np.array(codes, dtype=np.int32))
+
+
+_PER_ROW = ("start_ns", "dur_ns", "category", "name", "thread", "device", "stream", "correlation", "sequence",
+            "elements", "size_bytes", "collective", "group", "dtype")  # fmt: skip
+_PER_ALLOCATION = ("memory_time_ns", "memory_total_bytes", "memory_device_type", "memory_device")
+_INT32 = frozenset({"category", "name", "thread", "collective", "group", "dtype"})
+
+
+class _Gathering:
+    """Columns while a file is being read."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in _PER_ROW + _PER_ALLOCATION}
+        self.categories, self.names, self.threads = Table(), Table(), Table()
+        self.collectives, self.groups, self.dtypes = Table(), Table(), Table()
+        self.thread_names: dict[Thread, tuple[str, ...]] = {}
+        self.read = 0
+        self._communicates: dict[int, bool] = {}
+
+    def take(self, events: list[Event]) -> None:
+        self.read += len(events)
+        rows = [event for event in events if event.ph == "X"]
+        self._take_rows(rows)
+        if len(rows) < len(events):
+            self._take_thread_names([e for e in events if e.ph == "M" and e.name == "thread_name"])
+            self._take_allocations([e for e in events if e.ph == "i" and e.name == "[memory]"])
+
+    def _take_rows(self, rows: list[Event]) -> None:
+        part: dict[str, npt.NDArray[Any]] = {
+            "start_ns": nanoseconds([row.ts for row in rows]),
+            "dur_ns": nanoseconds([row.dur for row in rows]),
+            "category": self.categories.codes([row.cat for row in rows]),
+            "name": self.names.codes([row.name for row in rows]),
+            "thread": self.threads.codes([(row.pid, row.tid) for row in rows]),
+        }
+        for name in _PER_ROW:
+            if name not in part:
+                part[name] = np.full(len(rows), -1, dtype=np.int32 if name in _INT32 else np.int64)
+        self._fill_device(rows, part)
+        self._fill_communication(rows, part)
+        for name, column in part.items():
+            self.parts[name].append(column)
+
+    def _fill_device(self, rows: list[Event], part: dict[str, npt.NDArray[Any]]) -> None:
+        wanted = [n for cat, n in self.categories.items() if (cat or "").lower() in KERNEL + COPY + RUNTIME]
+        for at in np.flatnonzero(np.isin(part["category"], wanted)).tolist():
+            args = rows[at].args or _NO_ARGS
+            part["correlation"][at] = _int(args.correlation)
+            if args.device is not None or args.stream is not None:
+                part["device"][at], part["stream"][at] = _int(args.device), _int(args.stream)
+            if args.collective:
+                self._fill_collective(args, part, at)
+
+    def _fill_collective(self, args: Args, part: dict[str, npt.NDArray[Any]], at: int) -> None:
+        part["collective"][at] = self.collectives[str(args.collective)]
+        if args.group is not None:
+            part["group"][at] = self.groups[str(args.group)]
+        if args.dtype:
+            part["dtype"][at] = self.dtypes[str(args.dtype)]
+        elements = max(_int(args.in_elements), _int(args.out_elements))
+        width = itemsize(str(args.dtype))
+        part["size_bytes"][at] = elements * width if elements >= 0 and width else -1
+        part["sequence"][at] = _int(args.sequence)
+
+    def _fill_communication(self, rows: list[Event], part: dict[str, npt.NDArray[Any]]) -> None:
+        for name, number in list(self.names.items())[len(self._communicates) :]:
+            self._communicates[number] = (name or "").startswith(_COMMUNICATION)
+        wanted = [number for number, communicates in self._communicates.items() if communicates]
+        if not wanted:
+            return
+        for at in np.flatnonzero(np.isin(part["name"], wanted)).tolist():
+            args = rows[at].args or _NO_ARGS
+            moved = message(bytes(args.dims), bytes(args.types))
+            part["elements"][at], part["size_bytes"][at] = moved.elements, moved.size_bytes
+            if moved.dtype:
+                part["dtype"][at] = self.dtypes[moved.dtype]
+
+    def _take_thread_names(self, events: list[Event]) -> None:
+        for event in events:
+            if event.args is not None and event.args.label is not None:
+                thread = (event.pid, event.tid)
+                self.thread_names[thread] = (*self.thread_names.get(thread, ()), str(event.args.label))
+
+    def _take_allocations(self, events: list[Event]) -> None:
+        args = [event.args or _NO_ARGS for event in events]
+        self.parts["memory_time_ns"].append(nanoseconds([event.ts for event in events]))
+        for name, values in (
+            ("memory_total_bytes", [_int(a.total) for a in args]),
+            ("memory_device_type", [_int(a.device_type) for a in args]),
+            ("memory_device", [_int(a.device_id) for a in args]),
+        ):
+            self.parts[name].append(np.array(values, dtype=np.int64))
+
+    def columns(self, document: Document[Event], cut_short: str) -> Columns:
+        """The columns, without the rows that have no time."""
+        whole = {name: _joined(parts, name) for name, parts in self.parts.items()}
+        dropped = dict(document.dropped)
+        keep = _has_time(whole["start_ns"], whole["dur_ns"], dropped)
+        whole |= {name: whole[name][keep] for name in _PER_ROW}
+        whole["category"], categories = _lower(whole["category"], tuple(str(c or "") for c in self.categories))
+        if cut_short or not document.is_complete:
+            dropped.setdefault(CUT_SHORT, 1)
+        return Columns(
+            **whole,
+            categories=categories,
+            names=tuple(str(name or "") for name in self.names),
+            threads=tuple(self.threads),
+            collectives=tuple(self.collectives),
+            groups=tuple(self.groups),
+            dtypes=tuple(self.dtypes),
+            thread_names=self.thread_names,
+            metadata=document.metadata,
+            read=self.read,
+            dropped=dropped,
+            repaired=dict(document.repaired),
+            is_complete=document.is_complete and not cut_short,
+        )
+
+
+def columns(path: Path) -> Columns:
+    """Raises TraceError when the file cannot be read or is no Chrome trace."""
+    source, gathering = Source(path), _Gathering()
+    document = Document(source.blocks(), _decode)
+    for batch in document.batches():
+        gathering.take(batch)
+    return gathering.columns(document, source.cut_short)
+
+
+def _int(value: Any) -> int:
+    """An int64 that is not negative, or −1."""
+    return value if isinstance(value, int) and 0 <= value < 2**63 else -1
+
+
+def _joined(parts: list[npt.NDArray[Any]], name: str) -> npt.NDArray[Any]:
+    empty = np.empty(0, dtype=np.int32 if name in _INT32 else np.int64)
+    return np.concatenate(parts) if parts else empty
+
+
+def _has_time(start_ns: Ints, dur_ns: Ints, dropped: dict[str, int]) -> npt.NDArray[np.bool_]:
+    """Rows with a start and a duration that is not negative; the others are counted."""
+    no_time: npt.NDArray[np.bool_] = (start_ns == UNKNOWN_NS) | (dur_ns == UNKNOWN_NS)
+    negative: npt.NDArray[np.bool_] = ~no_time & (dur_ns < 0)
+    for reason, rows in (("no time", no_time), ("negative duration", negative)):
+        if rows.any():
+            dropped[reason] = int(rows.sum())
+    keep: npt.NDArray[np.bool_] = ~(no_time | negative)
+    return keep
+
+
+def _lower(category: Small, categories: tuple[str, ...]) -> tuple[Small, tuple[str, ...]]:
+    table = Table()
+    codes = table.codes(name.lower() for name in categories)
+    return (codes[category] if len(codes) else category), tuple(table)

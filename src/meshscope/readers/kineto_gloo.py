@@ -1,0 +1,78 @@
+"""Which call a gloo span carries out: gloo works its queue in order, so calls are matched first in, first out.
+
+The span alone does not say: a reduce-scatter shows as ``gloo:all_reduce``, and a span has the shape of its input only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from meshscope import kinds
+from meshscope.kinds import Kind
+from meshscope.readers.kineto_columns import Columns
+from meshscope.readers.sizes import itemsize
+
+Ints = npt.NDArray[np.int64]
+
+_SHOWN_AS = {"reduce_scatter": ("all_reduce", "reduce_scatter"), "all_gather": ("all_gather", "all_gather_base")}
+
+
+@dataclass(frozen=True, eq=False)
+class Calls:
+    """For every row: ``call`` is the row of the call that a gloo span carries out (−1 none), ``size_bytes`` of either.
+
+    ``collective`` lists, for each row of ``spans``, the collective that was called.
+    """
+
+    spans: Ints
+    collective: list[str]
+    call: Ints
+    size_bytes: Ints
+    unmatched: int
+
+
+def calls(columns: Columns, kind: npt.NDArray[np.uint8]) -> Calls:
+    """Matches gloo spans to ``c10d::`` calls by order, collective and number of elements."""
+    is_call = [name.startswith("c10d::") for name in columns.names]
+    enqueued = _by_start(columns, np.flatnonzero(np.array(is_call, dtype=bool)[columns.name]))
+    spans = _by_start(columns, np.flatnonzero(kind == Kind.COLLECTIVE))
+    call = np.full(len(kind), -1, dtype=np.int64)
+    size_bytes = columns.size_bytes.copy()
+    waiting, collective = enqueued.tolist(), []
+    for span in spans.tolist():
+        shown = kinds.collective(columns.names[columns.name[span]])
+        found = next((row for row in waiting if _carries_out(columns, span, shown, row)), -1)
+        collective.append(kinds.collective(columns.names[columns.name[found]]) if found >= 0 else shown)
+        if found >= 0:
+            waiting.remove(found)
+            call[span] = found
+            size_bytes[span] = _size(columns, span, found)
+    return Calls(spans, collective, call, size_bytes, collective_unmatched(call, spans))
+
+
+def collective_unmatched(call: Ints, spans: Ints) -> int:
+    return int((call[spans] < 0).sum())
+
+
+def _by_start(columns: Columns, rows: Ints) -> Ints:
+    return rows[np.argsort(columns.start_ns[rows], kind="stable")]
+
+
+def _carries_out(columns: Columns, span: int, shown: str, call: int) -> bool:
+    if columns.start_ns[call] > columns.start_ns[span]:
+        return False
+    called = kinds.collective(columns.names[columns.name[call]])
+    if shown not in _SHOWN_AS.get(called, (called,)):
+        return False
+    asked, moved = columns.elements[call], columns.elements[span]
+    return bool(asked < 0 or moved < 0 or moved <= asked)
+
+
+def _size(columns: Columns, span: int, call: int) -> int:
+    """The larger of the span's own bytes and the call's, whose list of tensors may name no type."""
+    dtype = columns.dtypes[columns.dtype[span]] if columns.dtype[span] >= 0 else ""
+    asked = int(columns.elements[call]) * itemsize(dtype) if columns.elements[call] > 0 else -1
+    return max(int(columns.size_bytes[span]), int(columns.size_bytes[call]), asked or -1)

@@ -1,0 +1,49 @@
+"""Kinds of the rows of a Kineto file with device events: categories first, kernels by what they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from meshscope import kinds
+from meshscope.kinds import Kind
+from meshscope.readers.kineto_columns import COPY, KERNEL, RUNTIME, Columns
+from meshscope.readers.told import Told, by_name, renamed
+
+HOST = ("cpu_op", "operator", "user_annotation", "python_function", "", *RUNTIME)
+
+
+def told(columns: Columns, is_device: npt.NDArray[np.bool_]) -> Told:
+    """A kernel whose trace says which collective it is is one, whatever its name; sync records are no device work."""
+    base = by_name(columns.name, columns.names, is_device & columns.is_of(KERNEL), kinds.KERNELS)
+    kind, rule = base.kind, base.rule
+    kind[is_device & columns.is_of(COPY)] = Kind.COPY
+    kind[columns.is_of(HOST)] = Kind.HOST
+    kind[is_launch(columns, is_device)] = Kind.LAUNCH
+    recorded = np.flatnonzero(is_device & columns.is_of(KERNEL) & (columns.collective >= 0))
+    if not len(recorded):
+        return base
+    kind[recorded], rule[recorded] = Kind.COLLECTIVE, len(base.rules)
+    names = [kinds.collective(columns.collectives[number]) for number in columns.collective[recorded].tolist()]
+    cited = Told(kind, rule, base.collective, (*base.rules, kinds.RECORDED), base.collectives)
+    return renamed(cited, recorded, names)
+
+
+def is_launch(columns: Columns, is_device: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Runtime calls whose correlation a device event carries."""
+    wanted = columns.correlation[is_device]
+    return columns.is_of(RUNTIME) & np.isin(columns.correlation, wanted[wanted > 0])
+
+
+def launches(correlation: npt.NDArray[np.int64], kind: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    """The row of each device row's launch, −1 where it is not in the file; shape (n,)."""
+    link = np.full(len(kind), -1, dtype=np.int64)
+    launch = np.flatnonzero(kind == Kind.LAUNCH)
+    device = np.flatnonzero(np.isin(kind, (Kind.COMPUTE, Kind.COLLECTIVE, Kind.COPY)) & (correlation > 0))
+    if not len(launch) or not len(device):
+        return link
+    launch = launch[np.argsort(correlation[launch], kind="stable")]
+    at = np.minimum(np.searchsorted(correlation[launch], correlation[device]), len(launch) - 1)
+    is_same = correlation[launch[at]] == correlation[device]
+    link[device[is_same]] = launch[at[is_same]]
+    return link

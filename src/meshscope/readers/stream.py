@@ -1,0 +1,69 @@
+"""A file as blocks of bytes, unpacked when it is gzip (told by its first bytes, not by its name)."""
+
+from __future__ import annotations
+
+import importlib
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
+
+from meshscope.errors import TraceError
+
+_GZIP = b"\x1f\x8b"
+BLOCK_BYTES = 1 << 22
+
+
+@dataclass
+class Source:
+    """One file being read. ``cut_short`` says why its content ended before its end; "" when it did not."""
+
+    path: Path
+    block_bytes: int = BLOCK_BYTES
+    cut_short: str = field(default="", init=False)
+
+    def blocks(self) -> Iterator[bytes]:
+        """The content from its beginning. Raises TraceError when the file cannot be read."""
+        try:
+            with self.path.open("rb") as file:
+                is_packed = file.read(len(_GZIP)) == _GZIP
+                file.seek(0)
+                yield from self._unpacked(file) if is_packed else iter(lambda: file.read(self.block_bytes), b"")
+        except OSError as error:
+            raise TraceError(
+                f"{self.path.name} cannot be read: {error.strerror or error}.", hint="Check its path and permissions."
+            ) from error
+
+    def _unpacked(self, file: IO[bytes]) -> Iterator[bytes]:
+        start, damage = _unzip()
+        unpacker: Any = None
+        packed = b""
+        try:
+            while packed := packed or file.read(self.block_bytes // 8):
+                unpacker = unpacker or start()
+                block = unpacker.decompress(packed, self.block_bytes)
+                packed = unpacker.unused_data.lstrip(b"\0") if unpacker.eof else unpacker.unconsumed_tail
+                unpacker = None if unpacker.eof else unpacker
+                yield block
+            if unpacker is not None:
+                yield unpacker.flush()
+                self.cut_short = "" if unpacker.eof else "the gzip data end early"
+        except damage as error:
+            self.cut_short = f"the gzip data are damaged ({error})"
+
+
+def head(path: Path, size_bytes: int = 4096) -> bytes:
+    """The first bytes of a file's content, unpacked. Raises TraceError when the file cannot be read."""
+    return next(iter(Source(path, max(size_bytes, 64)).blocks()), b"")[:size_bytes]
+
+
+@cache
+def _unzip() -> tuple[Callable[[], Any], tuple[type[Exception], ...]]:
+    """How to start unpacking a gzip member, and what damage raises: isal when installed, else zlib."""
+    try:
+        isal = importlib.import_module("isal.isal_zlib")
+    except ImportError:
+        return lambda: zlib.decompressobj(wbits=31), (zlib.error,)
+    return lambda: isal.decompressobj(wbits=31), (isal.error, zlib.error)

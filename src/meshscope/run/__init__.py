@@ -1,0 +1,13 @@
+"""A recording, folded: everything that is known of one strategy's run at one time, immutable.
+
+Folding is commutative: entries of several writers may be seen in any order. Traces are read once per file and kept,
+so a live screen and a seek in a replay pay only for what is new. Native traces without a recording become Runs too.
+"""
+
+from meshscope.run.foreign import open_traces
+from meshscope.run.gallery import Gallery
+from meshscope.run.ledger import fold
+from meshscope.run.reading import RunReader
+from meshscope.run.state import SILENCE_NS, Run
+
+__all__ = ["SILENCE_NS", "Gallery", "Run", "RunReader", "fold", "open_traces"]

@@ -1,0 +1,88 @@
+"""A folder of recordings, one per strategy: the comparison as of any time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from meshscope.errors import RecordingError
+from meshscope.experiment import Plan
+from meshscope.recording.entries import Ended, Entry
+from meshscope.recording.journal import Tail
+from meshscope.recording.layout import JOURNAL, read_plan, recordings
+from meshscope.run.reading import RunReader
+from meshscope.run.state import SILENCE_NS, Run
+
+
+class Gallery:
+    """The recordings of a folder (or the one recording that it is), growing while the plan is carried out.
+
+    Raises RecordingError when there is neither a plan nor a recording.
+    """
+
+    def __init__(self, folder: Path, *, wall: Callable[[], int] = time.time_ns) -> None:
+        self._folder = folder
+        self._wall = wall
+        self._readers: dict[Path, RunReader] = {}
+        self.plan: Plan | None = read_plan(folder)
+        self._supervisor: list[Entry] = []
+        self._tails: dict[Path, Tail] = {}
+        self._find()
+        if self.plan is None and not self._readers:
+            raise RecordingError(
+                f"{folder} holds no recording.",
+                hint="Give the folder that meshscope run wrote, or open native traces with: meshscope analyze PATH",
+            )
+
+    def at(self, unix_ns: int) -> tuple[Plan | None, tuple[Run, ...]]:
+        """The plan, and a Run for every recording that had begun, in the plan's order."""
+        self._find()
+        begun = (reader for reader in self._readers.values() if reader.start_unix_ns <= unix_ns)
+        return self.plan, tuple(reader.at(unix_ns) for reader in begun)
+
+    def supervisor_at(self, unix_ns: int) -> tuple[Entry, ...]:
+        """What the supervisor wrote about the whole plan up to a time (its log, its end), in time order."""
+        if self.plan is None:
+            return ()
+        self._poll()
+        t0_unix_ns = self.plan.t0_unix_ns
+        return tuple(entry for entry in self._supervisor if t0_unix_ns + entry.t_ns <= unix_ns)
+
+    @property
+    def start_unix_ns(self) -> int:
+        if self.plan is not None:
+            return self.plan.t0_unix_ns
+        return min(reader.start_unix_ns for reader in self._readers.values())
+
+    @property
+    def end_unix_ns(self) -> int | None:
+        """When all of it had ended; None while anything goes on or is still to come."""
+        self._find()
+        self._poll()
+        ends = [reader.end_unix_ns() for reader in self._readers.values()]
+        if any(end is None for end in ends):
+            return None
+        last_unix_ns = max([end for end in ends if end is not None], default=self.start_unix_ns)
+        if self.plan is None:
+            return last_unix_ns
+        written = [self.plan.t0_unix_ns + entry.t_ns for entry in self._supervisor]
+        last_unix_ns = max([last_unix_ns, *written])
+        if any(isinstance(entry, Ended) for entry in self._supervisor):
+            return last_unix_ns
+        # Without an end of its own the supervisor is at work between two strategies, or gone.
+        return last_unix_ns + SILENCE_NS if self._wall() - last_unix_ns >= SILENCE_NS else None
+
+    def _find(self) -> None:
+        """Only a plan brings recordings that are not there from the first."""
+        if self.plan is None and self._readers:
+            return
+        found = recordings(self._folder)
+        if len(found) > len(self._readers):
+            known = self._readers
+            self._readers = {f: known[f] if f in known else RunReader(f, wall=self._wall) for f in found}
+
+    def _poll(self) -> None:
+        for path in sorted((self._folder / JOURNAL).glob("*.jsonl")) if self.plan is not None else ():
+            self._supervisor += self._tails.setdefault(path, Tail(path)).read()
+        self._supervisor.sort(key=lambda entry: entry.t_ns)

@@ -1,0 +1,92 @@
+"""A recording as a Run at any time: live and replay ask the same question with different clocks."""
+
+from __future__ import annotations
+
+import threading
+import time
+from bisect import bisect_right, insort
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from meshscope import readers
+from meshscope.experiment import Experiment
+from meshscope.recording.entries import Ended, Entry, RankStarted, TraceWritten
+from meshscope.recording.feed import Feed
+from meshscope.run.ledger import Ledger
+from meshscope.run.state import SILENCE_NS, Run
+from meshscope.run.traces import Read, Traces
+
+
+class RunReader:
+    """One recording. ``at`` may be called from several threads, forwards and backwards in time.
+
+    Raises RecordingError when the folder is no recording. ``wall`` tells unix ns.
+    """
+
+    def __init__(self, folder: Path, *, wall: Callable[[], int] = time.time_ns, read: Read = readers.read) -> None:
+        self._feed = Feed(folder)
+        self._wall = wall
+        self._ledger = Ledger(self.experiment, str(folder))
+        self._traces = Traces(folder, self.experiment, read)
+        self._times: list[int] = []
+        self._last: tuple[int, Run] | None = None
+        self._lock = threading.Lock()
+        self._ended = False
+
+    @property
+    def experiment(self) -> Experiment:
+        return self._feed.experiment
+
+    @property
+    def start_unix_ns(self) -> int:
+        return self.experiment.t0_unix_ns
+
+    def at(self, unix_ns: int) -> Run:
+        """What was known at a time; reads what the writers have appended meanwhile."""
+        with self._lock:
+            self._poll()
+            now_ns = unix_ns - self.start_unix_ns
+            seen = bisect_right(self._times, now_ns)
+            if self._last is not None and self._last[0] == seen and not self._last[1].refused:
+                run = replace(self._last[1], now_ns=now_ns)
+            else:
+                run = self._fold(now_ns, seen)
+            self._last = seen, run
+            return run
+
+    def end_unix_ns(self) -> int | None:
+        """When the recording ended; None while it goes on. A lost one ends once its silence says so."""
+        with self._lock:
+            self._poll()
+            last_unix_ns = self.start_unix_ns + (self._times[-1] if self._times else 0)
+            if self._ended:
+                return last_unix_ns
+            silent_ns = self._wall() - last_unix_ns
+            return last_unix_ns + SILENCE_NS if silent_ns >= SILENCE_NS else None
+
+    def _poll(self) -> None:
+        fresh = self._feed.poll()
+        if fresh:
+            self._ledger.add(fresh)
+            self._note_times(fresh)
+            self._ended = self._ended or any(isinstance(entry, Ended) for entry in fresh)
+            self._last = None
+
+    def _note_times(self, fresh: list[Entry]) -> None:
+        if len(fresh) < 8:
+            for entry in fresh:
+                insort(self._times, entry.t_ns)
+        else:
+            self._times = sorted(self._times + [entry.t_ns for entry in fresh])
+
+    def _fold(self, now_ns: int, seen: int) -> Run:
+        run = self._ledger.run(
+            now_ns,
+            last_entry_ns=self._times[seen - 1] if seen else 0,
+            skipped_lines=self._feed.skipped,
+        )
+        announced = self._ledger.until(TraceWritten, now_ns)
+        windows, refused = self._traces.of(announced, self._ledger.until(RankStarted, now_ns), run.steps)
+        ordered = sorted(windows, key=lambda window: (window.rank, window.start_ns, window.source))
+        return replace(run, windows=tuple(ordered), refused=refused)
