@@ -40,7 +40,10 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PlannedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One strategy of a plan; its recording is the folder ``folder`` beside ``plan.json``."""
+    """One strategy of a plan; its recording is the folder ``folder`` beside ``plan.json``.
+
+    ``ranks`` is its own number (a baseline has one); ``devices`` names the accelerators, none on CPU.
+    """
 
     strategy: str
     title: str
@@ -48,6 +51,8 @@ class PlannedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     folder: str
     device_kind: str = "cpu"
     is_baseline: bool = False
+    ranks: int = 0
+    devices: list[str] = []
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

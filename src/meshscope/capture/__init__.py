@@ -1,0 +1,14 @@
+"""Makes a recording: the only floor that starts processes or touches devices.
+
+Three kinds of process. The one that asks (a screen, a command line) checks the request and starts a supervisor,
+then only reads. The **supervisor** has a session of its own, so a closed terminal does not reach it; it owns the
+ranks and the sensors, decides when every rank profiles, and ends everything it started on every way out. The
+**ranks** run ``workers/``, which may import torch or JAX; nothing else here does.
+
+Nothing outlives its owner: whatever the supervisor starts asks the kernel for SIGKILL on its parent's death, and
+torchrun's ranks do the same before they import anything (``lifeline``). Ranks are watched by process id, which
+tells of a kill within a poll; the exit code, which only their parent is told, is read from /proc or torchrun's log.
+
+A strategy that fails ends its own recording; the strategies after it still run, since each stands alone and the
+comparison of the others is still worth having. The run as a whole then counts as failed. A stop ends all of them.
+"""

@@ -16,11 +16,15 @@ from meshscope.recording.layout import CONTROL, write_whole
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``what``: ``stop`` (end the whole run), ``profile`` (one extra window now) or ``window`` (to the ranks)."""
+    """``what``: ``stop`` (end the whole run), ``profile`` (one extra window now) or ``window`` (to the ranks).
+
+    A window is steps [first_step, end_step), after ``warmup`` steps that the profiler only watches.
+    """
 
     what: str
     first_step: int = -1
     end_step: int = -1
+    warmup: int = 1
     has_memory: bool = False
     reason: str = ""
 

@@ -1,0 +1,120 @@
+"""What is written at the head of a recording, and the command line and environment its ranks are started with."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from meshscope.capture import guard, machine, scripts
+from meshscope.capture.request import Request
+from meshscope.discovery import Workload
+from meshscope.experiment import Experiment, PlannedRun
+from meshscope.recording.layout import LOGS
+
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+_NETWORK_INTERFACES = Path("/sys/class/net")
+
+
+@dataclass(frozen=True)
+class Command:
+    """``cores`` binds the process to some cores; () leaves it on all."""
+
+    line: tuple[str, ...]
+    environment: dict[str, str]
+    cores: tuple[int, ...] = ()
+
+    def guarded(self) -> list[str]:
+        """The command line as a child of this process, tied to it."""
+        return guard.command(os.getpid(), self.line, cores=self.cores)
+
+
+def experiment(request: Request, planned: PlannedRun) -> Experiment:
+    """The head of a recording whose ranks start now."""
+    workload = scripts.workloads(request)[planned.strategy]
+    options = scripts.resolved(request, workload, planned.ranks)
+    return Experiment(
+        t0_unix_ns=time.time_ns(),
+        strategy=planned.strategy,
+        title=planned.title,
+        framework=planned.framework,
+        ranks=planned.ranks,
+        device_kind=planned.device_kind,
+        model=request.model,
+        options=_plain(options),
+        parallel_lines=workload.parallel_lines,
+        parameters=scripts.parameter_count(workload, options),
+        is_baseline=planned.is_baseline,
+        planned_steps=options.steps,
+        global_batch=options.batch,
+        sequence_length=getattr(options, "seq", 0),
+        threads_per_rank=_threads(request, planned) if workload.launch == "torchrun" else 0,
+        cores=len(machine.cores()),
+        host=machine.host(),
+        versions=machine.versions() | {"python": sys.version.split()[0]},
+        devices=list(planned.devices),
+        command=[*_launcher(workload, planned.ranks), str(workload.script), *scripts.arguments(workload, options)],
+    )
+
+
+def command(request: Request, planned: PlannedRun, recording: Path) -> Command:
+    """How the ranks of a recording are started."""
+    workload = scripts.workloads(request)[planned.strategy]
+    options = scripts.resolved(request, workload, planned.ranks)
+    worker = [
+        "meshscope.capture.workers.start",
+        f"--recording={recording}",
+        f"--script={workload.script}",
+        f"--check-every={request.check_every}",
+        "--",
+        *scripts.arguments(workload, options),
+    ]
+    is_bound = planned.is_baseline and planned.device_kind == "cpu"
+    return Command(
+        line=(*_launch_line(workload, planned.ranks, recording), "-m", *worker),
+        environment=_environment(request, planned, workload),
+        cores=machine.share_of_cores(request.ranks or 1) if is_bound else (),
+    )
+
+
+def _launcher(workload: Workload, ranks: int) -> list[str]:
+    """As a person would type it."""
+    return ["torchrun", "--standalone", "--nproc-per-node", str(ranks)] if workload.launch == "torchrun" else ["python"]
+
+
+def _launch_line(workload: Workload, ranks: int, recording: Path) -> list[str]:
+    if workload.launch != "torchrun":
+        return [sys.executable]
+    elastic = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", "--max-restarts=0"]
+    # Half a second between looks leaves a killed rank a zombie for long enough to read its exit code from /proc.
+    return [sys.executable, *elastic, "--monitor-interval=0.5", f"--log-dir={recording / LOGS / 'elastic'}"]
+
+
+def _threads(request: Request, planned: PlannedRun) -> int:
+    """A baseline stands for one rank of the others, so it gets one rank's share."""
+    return machine.threads_per_rank(max(request.ranks or 1, planned.ranks))
+
+
+def _environment(request: Request, planned: PlannedRun, workload: Workload) -> dict[str, str]:
+    """Ours on top of the user's, which is kept but for what would undo the plan."""
+    own = {"PYTHONSAFEPATH": "1", "PYTHONUNBUFFERED": "1", "TOKENIZERS_PARALLELISM": "false"}
+    if workload.launch == "torchrun":
+        own |= dict.fromkeys(_THREAD_VARIABLES, str(_threads(request, planned)))
+    if planned.framework == "jax":
+        own["TF_CPP_MIN_LOG_LEVEL"] = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "1")
+        if planned.device_kind == "cpu":
+            own |= {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(planned.ranks)}
+    if planned.device_kind == "cpu" and (_NETWORK_INTERFACES / "lo").exists():
+        # The ranks are all here; without this gloo looks the host's own name up, which some machines cannot.
+        own["GLOO_SOCKET_IFNAME"] = os.environ.get("GLOO_SOCKET_IFNAME", "lo")
+    return os.environ | own
+
+
+def _plain(options: Any) -> dict[str, Any]:
+    """Options as JSON can hold them; what it cannot is written as text."""
+    found = dataclasses.asdict(options)
+    return {name: value if isinstance(value, str | int | float | bool) else str(value) for name, value in found.items()}

@@ -1,0 +1,176 @@
+"""From a request to a plan, and from a plan to a supervisor. Everything that can be refused is refused here."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+from meshscope.capture import frameworks, machine, scripts
+from meshscope.capture.frameworks import Framework
+from meshscope.capture.request import Request, Windows, as_plain, checked
+from meshscope.discovery import Workload
+from meshscope.errors import InputError, LaunchError, MissingPackageError
+from meshscope.experiment import Plan, PlannedRun
+from meshscope.recording.layout import EXPERIMENT, LOGS, PLAN, create_plan
+
+__all__ = ["Request", "Windows", "default_folder", "is_running", "plan", "start"]
+
+_CPU_RANKS = 4
+_CUDA_HINTS = {
+    "jax": "pip install 'meshscope[cuda]'",
+    "torch": "pip install torch with the CUDA build that fits your driver",
+}
+
+
+def plan(request: Request) -> Plan:
+    """What will run, on which kind of device, with how many ranks; starts nothing but short probes.
+
+    Raises InputError for what makes no sense and MissingPackageError for what is not installed.
+    """
+    checked(request)
+    known = scripts.workloads(request)
+    workloads, notes = _installed(request, scripts.chosen(request, known))
+    found = frameworks.probe(tuple(dict.fromkeys(w.framework for w in workloads)))
+    _refuse_broken(found)
+    ranks = request.ranks or default_ranks(found)
+    runs = [_planned(request, workload, ranks, found[workload.framework]) for workload in workloads]
+    out = _free(Path(request.out or default_folder(request.model)).expanduser().absolute())
+    settled = dataclasses.replace(request, ranks=ranks, out=str(out), workloads=str(scripts.folder(request)))
+    return Plan(
+        t0_unix_ns=time.time_ns(),
+        runs=runs,
+        ranks=ranks,
+        model=request.model,
+        request=as_plain(settled),
+        notes=[*notes, *_uneven(runs, found)],
+    )
+
+
+def start(folder: Path, planned: Plan) -> int:
+    """Write the plan to ``folder`` and start its supervisor in a session of its own. Its process id."""
+    create_plan(folder, planned)
+    line = [sys.executable, "-m", "meshscope.capture.supervisor", str(folder)]
+    with (folder / LOGS / "supervisor.txt").open("ab") as log:
+        child = subprocess.Popen(
+            line,
+            env=os.environ | {"PYTHONSAFEPATH": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    _STARTED[child.pid] = child
+    return child.pid
+
+
+_STARTED: dict[int, subprocess.Popen[bytes]] = {}
+
+
+def is_running(pid: int) -> bool:
+    """Whether a supervisor lives; also takes note of one that this process started and that has ended."""
+    if pid in _STARTED:
+        return _STARTED[pid].poll() is None
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def default_folder(model: str) -> Path:
+    """A folder named after the time of day, under the current one."""
+    return Path("meshscope-runs") / f"{time.strftime('%Y%m%d-%H%M%S')}-{model}"
+
+
+def default_ranks(found: dict[str, Framework]) -> int:
+    """All accelerators of the framework that has most; without any, four CPU ranks (two on a single core)."""
+    most = max((framework.count for framework in found.values()), default=0)
+    return most or (_CPU_RANKS if len(machine.cores()) > 1 else 2)
+
+
+def _installed(request: Request, chosen: tuple[Workload, ...]) -> tuple[tuple[Workload, ...], list[str]]:
+    """The workloads whose packages are here. A baseline that only ``single`` brought in is left out with a note."""
+    kept, notes = [], []
+    for workload in chosen:
+        is_bystander = workload.is_baseline and workload.strategy not in request.strategies
+        if is_bystander and frameworks.missing(workload.framework):
+            notes.append(f"{workload.strategy} is left out: {workload.framework} is not installed.")
+            continue
+        frameworks.require(workload.framework)
+        kept.append(workload)
+    if not kept:
+        raise MissingPackageError(
+            "Neither torch nor JAX is installed.", hint="Install both: pip install 'meshscope[workloads]'"
+        )
+    return tuple(kept), notes
+
+
+def _refuse_broken(found: dict[str, Framework]) -> None:
+    for name, framework in found.items():
+        if framework.error:
+            raise MissingPackageError(
+                f"{name} is installed and does not work: {framework.error}",
+                hint=f"Install it again: pip install --force-reinstall 'meshscope[{name}]'",
+            )
+
+
+def _planned(request: Request, workload: Workload, ranks: int, framework: Framework) -> PlannedRun:
+    own_ranks = 1 if workload.is_baseline else ranks
+    if own_ranks < workload.min_ranks or own_ranks > (workload.max_ranks or own_ranks):
+        most = f" and at most {workload.max_ranks}" if workload.max_ranks else ""
+        raise InputError(
+            f"{workload.strategy} cannot run on {own_ranks} ranks.",
+            hint=f"It takes at least {workload.min_ranks}{most}: use --ranks.",
+        )
+    options = scripts.resolved(request, workload, own_ranks)
+    kind = "cpu" if getattr(options, "device", "auto") == "cpu" else framework.platform
+    if kind == "cpu" and getattr(options, "device", "auto") in ("cuda", "gpu"):
+        raise InputError(
+            f"{workload.strategy}: {workload.framework} finds no GPU here.",
+            hint=f"Leave --device out to use the CPU, or: {_CUDA_HINTS[workload.framework]}",
+        )
+    if kind != "cpu" and own_ranks > framework.count:
+        raise InputError(
+            f"{workload.strategy}: {own_ranks} ranks need as many devices; {workload.framework} finds {framework.count}.",
+            hint=f"Use --ranks {framework.count}, or --device cpu to compare code paths on CPU ranks.",
+        )
+    return PlannedRun(
+        strategy=workload.strategy,
+        title=workload.title,
+        framework=workload.framework,
+        folder=workload.strategy,
+        device_kind=kind,
+        is_baseline=workload.is_baseline,
+        ranks=own_ranks,
+        devices=list(framework.names[:own_ranks]) if kind != "cpu" else [],
+    )
+
+
+def _uneven(runs: list[PlannedRun], found: dict[str, Framework]) -> list[str]:
+    """A note per framework that runs on CPU while another one runs on accelerators."""
+    if len({run.device_kind for run in runs}) < 2:
+        return []
+    on_cpu = dict.fromkeys(run.framework for run in runs if run.device_kind == "cpu")
+    others = ", ".join(name for name, framework in found.items() if framework.count)
+    return [
+        f"{name} is CPU-only here and stands beside {others} on accelerators: shown, never ranked. "
+        f"To mend it: {_CUDA_HINTS[name]}"
+        for name in on_cpu
+    ]
+
+
+def _free(folder: Path) -> Path:
+    """The folder itself. InputError when it holds a run or cannot be made."""
+    if (folder / PLAN).exists() or (folder / EXPERIMENT).exists():
+        raise InputError(f"{folder} holds a run already.", hint="Choose another folder with --out.")
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file.", hint="Choose a folder with --out.")
+    standing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    if not standing.is_dir() or not os.access(standing, os.W_OK | os.X_OK):
+        raise LaunchError(f"Nothing can be written to {standing}.", hint="Choose another folder with --out.")
+    return folder

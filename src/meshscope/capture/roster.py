@@ -1,0 +1,148 @@
+"""What the supervisor knows of each rank, folded from the ranks' own journals and the process table."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from meshscope.capture import processes
+from meshscope.recording.entries import Entry, Phase, RankEnded, RankStarted, StepDone
+from meshscope.recording.journal import Tail
+from meshscope.recording.layout import JOURNAL
+
+_AT_WORK = ("training", "profiling")
+_LONGEST_STEPS = 10
+
+
+@dataclass
+class Member:
+    """One rank. Times are ns of the recording.
+
+    ``ended`` is the rank's own last word. ``gone_ns`` is when its process was first seen to have ended without one
+    (−1: it was not), ``exit_code`` what the process table told of it then.
+    """
+
+    rank: int
+    process: psutil.Process | None = None
+    phase: str = "launching"
+    phase_since_ns: int = 0
+    moved_ns: int = 0
+    step: int = -1
+    longest_ns: int = 0
+    ended: RankEnded | None = None
+    gone_ns: int = -1
+    exit_code: int | None = None
+
+    def fold(self, entry: Entry) -> None:
+        self.moved_ns = max(self.moved_ns, entry.t_ns)
+        if isinstance(entry, Phase):
+            # A heartbeat repeats the phase: it shows life, and the phase began when it began.
+            if entry.phase != self.phase:
+                self.phase, self.phase_since_ns = entry.phase, entry.t_ns
+        elif isinstance(entry, StepDone):
+            self.step = max(self.step, entry.step)
+            self.longest_ns = max(self.longest_ns, entry.end_ns - entry.start_ns)
+        elif isinstance(entry, RankStarted):
+            self.process = processes.known(entry.pid)
+        elif isinstance(entry, RankEnded):
+            self.ended, self.gone_ns = entry, -1
+
+    def look(self, now_ns: int) -> None:
+        """Ask the process table whether it is still there."""
+        if self.process is None or self.ended is not None or processes.is_alive(self.process):
+            return
+        self.gone_ns = now_ns if self.gone_ns < 0 else self.gone_ns
+        if self.exit_code is None:
+            self.exit_code = processes.exit_code(self.process.pid)
+
+    def is_late(self, now_ns: int, *, patience_s: float, startup_patience_s: float) -> bool:
+        """Whether it has shown no progress for longer than its phase allows."""
+        if self.ended is not None:
+            return False
+        if self.phase in _AT_WORK:
+            return now_ns - self.moved_ns > max(patience_s * 1e9, _LONGEST_STEPS * self.longest_ns)
+        return now_ns - self.phase_since_ns > startup_patience_s * 1e9
+
+
+@dataclass
+class Roster:
+    """The ranks of one recording and the journals they write."""
+
+    recording: Path
+    ranks: int
+    members: dict[int, Member] = field(init=False)
+    _tails: dict[Path, Tail] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.members = {rank: Member(rank) for rank in range(self.ranks)}
+
+    def fresh(self, now_ns: int) -> list[Entry]:
+        """What the ranks have appended since the last call, folded into ``members`` as well, in time order."""
+        # First the process table, then the journals: a last word written in between is then seen.
+        for member in self.members.values():
+            member.look(now_ns)
+        entries: list[Entry] = []
+        for path in sorted((self.recording / JOURNAL).glob("rank*.jsonl")):
+            entries += self._tails.setdefault(path, Tail(path)).read()
+        entries.sort(key=lambda entry: entry.t_ns)
+        for entry in entries:
+            member = self.members.get(getattr(entry, "rank", -1))
+            if member is not None:
+                member.fold(entry)
+        return entries
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether some rank said that it failed, or is gone without a word."""
+        return any(m.gone_ns >= 0 or (m.ended and m.ended.exit_code) for m in self.members.values())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every rank has said its last word."""
+        return all(member.ended is not None for member in self.members.values())
+
+    @property
+    def leading(self) -> list[Member]:
+        """One member per process: the one that reports for it."""
+        found: dict[int, Member] = {}
+        for _, member in sorted(self.members.items()):
+            if member.process is not None:
+                found.setdefault(member.process.pid, member)
+        return list(found.values()) or [self.members[0]]
+
+    def pids(self) -> dict[int, int]:
+        """Rank → process id; the ranks of one process appear once, as the first of them."""
+        return {member.rank: member.process.pid for member in self.leading if member.process is not None}
+
+    def processes(self) -> list[psutil.Process]:
+        return [member.process for member in self.leading if member.process is not None]
+
+
+def hung(roster: Roster, now_ns: int, *, patience_s: float, startup_patience_s: float) -> tuple[int, str] | None:
+    """(rank, why) once some rank is late; rank −1 where nothing tells the ranks apart; None while all move."""
+    leading = roster.leading
+    late = [m for m in leading if m.is_late(now_ns, patience_s=patience_s, startup_patience_s=startup_patience_s)]
+    if not late:
+        return None
+    idle_s = (now_ns - statistics.fmean(member.moved_ns for member in late)) / 1e9
+    still = [m for m in leading if m.process is not None and processes.is_stopped(m.process)]
+    if still:
+        return still[0].rank, f"it was stopped by a signal in {_place(still[0])}; no progress for {idle_s:.0f} s"
+    culprit = _hindmost(leading)
+    if culprit is None:
+        return -1, f"no rank made progress for {idle_s:.0f} s; all are in {_place(late[0])}"
+    return culprit.rank, f"no progress for {idle_s:.0f} s in {_place(culprit)}"
+
+
+def _place(member: Member) -> str:
+    return f"step {member.step + 1}" if member.phase in _AT_WORK else f"phase “{member.phase}”"
+
+
+def _hindmost(members: list[Member]) -> Member | None:
+    """The one rank that is behind all others; None when several are."""
+    least = min(member.step for member in members)
+    behind = [member for member in members if member.step == least]
+    return behind[0] if len(behind) == 1 else None

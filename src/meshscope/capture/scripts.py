@@ -1,0 +1,96 @@
+"""Workload scripts seen from outside: which strategies there are, their options, and how one is started."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from meshscope import discovery
+from meshscope.capture.request import Request
+from meshscope.discovery import Workload
+from meshscope.errors import InputError
+
+BASELINES = "single"
+
+
+class OptionsModule(Protocol):
+    """What capture uses of a folder's ``options.py`` (standard library only, so it is safe to import here)."""
+
+    PRESETS: dict[str, Any]
+    OptionError: type[Exception]
+
+    def parse(self, argv: Sequence[str] | None) -> Any: ...
+    def check(self, options: Any, ranks: int) -> None: ...
+    def arguments(self, options: Any) -> list[str]: ...
+    def parameter_count(self, options: Any) -> int: ...
+
+
+def folder(request: Request) -> Path:
+    return Path(request.workloads).resolve() if request.workloads else discovery.bundled("workloads")
+
+
+def workloads(request: Request) -> dict[str, Workload]:
+    """By strategy name, in the order they are shown."""
+    return {workload.strategy: workload for workload in discovery.workloads(folder(request))}
+
+
+def chosen(request: Request, known: dict[str, Workload]) -> tuple[Workload, ...]:
+    """The workloads a request names, each once, in its order. InputError with a near name for an unknown one."""
+    names: list[str] = []
+    for name in request.strategies:
+        if name == BASELINES:
+            names += [w.strategy for w in known.values() if w.is_baseline]
+        elif name in known:
+            names.append(name)
+        else:
+            raise InputError(f"There is no strategy {name!r}.", hint=_nearest(name, (*known, BASELINES)))
+    if not names:
+        raise InputError("No strategy was asked for.", hint=f"Name some of: {', '.join((*known, BASELINES))}.")
+    return tuple(known[name] for name in dict.fromkeys(names))
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    meant = f"Did you mean {close[0]}? " if close else ""
+    return f"{meant}There are: {', '.join(known)}."
+
+
+@functools.cache
+def options_module(scripts: Path) -> OptionsModule:
+    """``options.py`` of a folder of scripts, under a name of its own: it is on no import path here."""
+    path = scripts / "options.py"
+    name = f"_meshscope_options_{abs(hash(path)):x}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise InputError(f"{scripts} has no options.py.", hint="Workload scripts need the options.py beside them.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return cast("OptionsModule", module)
+
+
+def resolved(request: Request, workload: Workload, ranks: int) -> Any:
+    """The workload's Options for this request. InputError says what cannot be trained on ``ranks`` ranks."""
+    module = options_module(workload.script.parent)
+    try:
+        options = module.parse([*workload.arguments, *request.flags()])
+        if workload.launch == "process":
+            options = dataclasses.replace(options, devices=ranks)
+        module.check(options, ranks)
+    except module.OptionError as error:
+        raise InputError(f"{workload.strategy}: {error.args[0]}", hint=getattr(error, "hint", "")) from error
+    return options
+
+
+def arguments(workload: Workload, options: Any) -> list[str]:
+    return options_module(workload.script.parent).arguments(options)
+
+
+def parameter_count(workload: Workload, options: Any) -> int:
+    return options_module(workload.script.parent).parameter_count(options)

@@ -1,0 +1,137 @@
+"""When every rank profiles. Pure: what is known goes in, the next window comes out.
+
+A window is asked for a few steps ahead, so that every rank reads it in time: they profile the same steps, and the
+collectives between them are seen whole.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from dataclasses import dataclass
+
+from meshscope.capture.request import Windows
+from meshscope.recording.control import Ask
+
+_LEAD_STEPS = 3
+_LEAD_NS = 500_000_000
+_SECOND_AT_FRAC = 0.6
+_REST_STEPS = 3
+_SLOW_SIGMAS = 3.0
+_SLOW_NEEDS = 12
+_SLOW_LOOKS_BACK = 40
+_SLOW_REST_NS = 30_000_000_000
+
+
+@dataclass(frozen=True)
+class Training:
+    """What the supervisor knows of a run. ``step`` is the newest step that any rank finished, −1 before the first.
+
+    ``durations_ns`` are those of unprofiled steps, oldest first, past the first two (they warm up). ``costs_ns`` has
+    one entry per window that is over. ``training_ns`` is the time since the first step began, ``slow_asked_ns`` when
+    on that clock a slow step last asked for a window. ``planned`` is 0 where the length is not known.
+    """
+
+    planned: int
+    step: int = -1
+    durations_ns: tuple[int, ...] = ()
+    costs_ns: tuple[int, ...] = ()
+    training_ns: int = 0
+    windows: tuple[Ask, ...] = ()
+    slow_asked_ns: int = -_SLOW_REST_NS
+
+    @property
+    def step_ns(self) -> float:
+        """A typical unprofiled step; NaN while none is known."""
+        return statistics.median(self.durations_ns) if self.durations_ns else math.nan
+
+
+def opening(policy: Windows, planned: int) -> tuple[Ask, ...]:
+    """Windows that stand before the run starts: the first, and in a run of known length a second.
+
+    A short run keeps its steps for measuring: under fifteen (by the defaults) there is one window, moved forward if
+    need be, so that some steps stay unprofiled.
+    """
+    if not policy.active:
+        return ()
+    first = min(policy.first, planned - policy.active) if planned else policy.first
+    if first < 1:
+        return ()
+    window = _window(policy, first, "cycle", has_memory=True)
+    second = _second(policy, window.end_step, planned)
+    return (window,) if second + policy.active >= planned else (window, _window(policy, second, "cycle"))
+
+
+def _second(policy: Windows, end: int, planned: int) -> int:
+    if policy.wait is not None:
+        return end + policy.wait + policy.warmup
+    return max(end + 1 + _REST_STEPS + policy.warmup, round(planned * _SECOND_AT_FRAC))
+
+
+def due(policy: Windows, training: Training) -> Ask | None:
+    """The next window of the cycle, if it is time to ask for it and none is on its way."""
+    if not policy.active or math.isnan(training.step_ns):
+        return None
+    if policy.wait is None:
+        return _window_at(policy, training, "cycle") if _is_affordable(policy, training) else None
+    last_end = max((window.end_step for window in training.windows), default=0)
+    next_step = last_end + policy.wait + policy.warmup
+    is_near = next_step <= soonest(policy, training)
+    return _window_at(policy, training, "cycle", first=next_step) if is_near else None
+
+
+def _is_affordable(policy: Windows, training: Training) -> bool:
+    """Whether one more window, as dear as the last one, keeps the run within its budget."""
+    if not training.costs_ns:
+        return False
+    return sum(training.costs_ns) + training.costs_ns[-1] <= policy.budget_frac * training.training_ns
+
+
+def by_key(policy: Windows, training: Training) -> Ask | None:
+    """One extra window as soon as every rank can have read of it; None while another one is on its way."""
+    return _window_at(dataclasses.replace(policy, active=max(1, policy.active)), training, "key")
+
+
+def by_slow_step(policy: Windows, training: Training, newest_ns: int) -> Ask | None:
+    """A window because an unprofiled step took ``newest_ns``, longer than mean + 3σ of those before it.
+
+    At most one in half a minute: on a shared machine a step in a hundred is that slow.
+    """
+    before = training.durations_ns[-_SLOW_LOOKS_BACK:]
+    is_resting = training.training_ns - training.slow_asked_ns < _SLOW_REST_NS
+    if not policy.active or is_resting or len(before) < _SLOW_NEEDS:
+        return None
+    if newest_ns <= statistics.fmean(before) + _SLOW_SIGMAS * statistics.pstdev(before):
+        return None
+    return _window_at(policy, training, "slow step")
+
+
+def soonest(policy: Windows, training: Training) -> int:
+    """The first step that a window asked for now can have: reading and warm-up need steps, and time, ahead of it."""
+    step_ns = training.step_ns
+    in_time = 0 if math.isnan(step_ns) or step_ns <= 0 else math.ceil(_LEAD_NS / step_ns)
+    return training.step + 1 + policy.warmup + max(_LEAD_STEPS, in_time)
+
+
+def _window_at(policy: Windows, training: Training, reason: str, *, first: int = 0) -> Ask | None:
+    """The window if it ends within the run and touches no other; a step between two tells them apart."""
+    window = _window(policy, max(first, soonest(policy, training)), reason)
+    if training.planned and window.end_step > training.planned:
+        return None
+    is_taken = any(
+        window.first_step - window.warmup <= other.end_step and other.first_step - other.warmup <= window.end_step
+        for other in training.windows
+    )
+    return None if is_taken else window
+
+
+def _window(policy: Windows, first: int, reason: str, *, has_memory: bool = False) -> Ask:
+    return Ask(
+        what="window",
+        first_step=first,
+        end_step=first + policy.active,
+        warmup=min(policy.warmup, first),
+        has_memory=has_memory,
+        reason=reason,
+    )

@@ -1,0 +1,91 @@
+"""Compilations as they happen, from ``jax.monitoring``, and why one was needed again."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import jax
+
+from meshscope.capture.workers.jax_checks import SUM_NAME
+from meshscope.capture.workers.rank_journal import RankJournal
+from meshscope.recording.entries import Compiled
+
+_STAGES = {
+    "/jax/core/compile/jaxpr_trace_duration": "trace",
+    "/jax/core/compile/jaxpr_to_mlir_module_duration": "lower",
+    "/jax/core/compile/backend_compile_duration": "compile",
+}
+_SHORT_NS = 1_000_000
+
+
+class Compiles(logging.Handler):
+    """Writes an entry per stage of every compilation of a millisecond or more; a trace within a trace counts once.
+
+    ``step`` is the step under way. From the first step on every compilation of a function that was compiled before
+    is a recompilation, and JAX is asked to explain what changed.
+    """
+
+    def __init__(self, journal: RankJournal) -> None:
+        super().__init__(logging.WARNING)
+        self._journal = journal
+        self._seen: set[str] = set()
+        self._traces: list[Compiled] = []
+        self._reason = ""
+        self.step = -1
+        self.has_compiled = False
+        jax.monitoring.register_event_duration_secs_listener(self._heard)
+
+    def explain(self) -> None:
+        """From now on ask JAX for reasons: before the first step everything is new, and explaining it costs time."""
+        if "jax_explain_cache_misses" in jax.config.values:
+            jax.config.update("jax_explain_cache_misses", True)
+            logging.getLogger("jax").addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if "CACHE MISS" in text:
+            lines = [line.strip() for line in text.splitlines()[1:]]
+            self._reason = "; ".join(line for line in lines if line)[:500]
+
+    def _heard(self, event: str, duration_s: float, **about: Any) -> None:
+        stage, name = _STAGES.get(event), str(about.get("fun_name", ""))
+        if stage is None or SUM_NAME in name:
+            return
+        self.has_compiled = True
+        entry = self._entry(name, stage, round(duration_s * 1e9))
+        if stage == "trace":
+            self._traces = [*(trace for trace in self._traces if not _holds(entry, trace)), entry]
+            return
+        self.flush()
+        if stage == "compile":
+            self._seen.add(name)
+        self._append(entry)
+
+    def flush(self) -> None:
+        """Write the traces that no later one turned out to hold."""
+        for trace in self._traces:
+            self._append(trace)
+        self._traces = []
+
+    def _entry(self, name: str, stage: str, duration_ns: int) -> Compiled:
+        is_again = stage == "compile" and self.step >= 0 and name in self._seen
+        reason, self._reason = (self._reason, "") if stage == "compile" else ("", self._reason)
+        return Compiled(
+            t_ns=self._journal.now_ns(),
+            rank=self._journal.rank,
+            name=name,
+            stage=stage,
+            duration_ns=duration_ns,
+            step=self.step,
+            is_recompilation=is_again,
+            reason=reason,
+        )
+
+    def _append(self, entry: Compiled) -> None:
+        if entry.duration_ns >= _SHORT_NS:
+            self._journal.append(entry)
+
+
+def _holds(outer: Compiled, inner: Compiled) -> bool:
+    return outer.t_ns - outer.duration_ns <= inner.t_ns - inner.duration_ns

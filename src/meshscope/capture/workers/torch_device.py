@@ -1,0 +1,61 @@
+"""The device of a torch rank: what it is called and what its allocator counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from meshscope.capture import machine
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Bytes; −1 where no allocator tells (torch keeps no count of CPU memory). ``peak`` is since the last reset."""
+
+    allocated: int = -1
+    reserved: int = -1
+    peak: int = -1
+
+
+class Cpu:
+    kind = "cpu"
+    is_cuda = False
+    uuid = ""
+
+    def __init__(self) -> None:
+        self.name = machine.cpu_name()
+
+    def counters(self) -> Counters:
+        return Counters()
+
+    def reset_peak(self) -> None:
+        return
+
+
+class Cuda:
+    """A GPU as torch numbers it (ROCm's too). Named and asked by index, without making it the current device."""
+
+    kind = "gpu"
+    is_cuda = True
+
+    def __init__(self, index: int) -> None:
+        self._index = index
+        properties = torch.cuda.get_device_properties(index)
+        self.name = str(properties.name)
+        self.uuid = str(getattr(properties, "uuid", ""))
+
+    def counters(self) -> Counters:
+        return Counters(
+            allocated=torch.cuda.memory_allocated(self._index),
+            reserved=torch.cuda.memory_reserved(self._index),
+            peak=torch.cuda.max_memory_allocated(self._index),
+        )
+
+    def reset_peak(self) -> None:
+        torch.cuda.reset_peak_memory_stats(self._index)
+
+
+def device_of(kind: str, local_rank: int) -> Cpu | Cuda:
+    """The device a rank was planned on; a CPU where torch finds no GPU after all."""
+    return Cuda(local_rank) if kind != "cpu" and torch.cuda.is_available() else Cpu()

@@ -1,0 +1,154 @@
+"""Options: what may be asked of a workload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+Import = Callable[[str], ModuleType]
+
+CHANGES = st.fixed_dictionaries(
+    {},
+    optional={
+        "layers": st.integers(1, 200),
+        "batch": st.integers(1, 10**6),
+        "lr": st.floats(1e-9, 10),
+        "seed": st.integers(0, 2**40),
+        "precision": st.sampled_from(["fp32", "bf16"]),
+        "checkpoint_activations": st.booleans(),
+        "reshard": st.booleans(),
+        "compile": st.booleans(),
+        "bucket_mb": st.floats(0.01, 1000),
+        "spec": st.sampled_from(["fsdp", "dp"]),
+        "device": st.sampled_from(["auto", "cpu", "cuda", "gpu"]),
+    },
+)
+
+
+@given(model=st.sampled_from(["tiny", "125m", "350m", "1.3b"]), changes=CHANGES)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_options_survive_the_command_line(workload: Import, model: str, changes: dict[str, Any]) -> None:
+    options = workload("options")
+    wanted = replace(options.PRESETS[model], **changes)
+    assert options.parse(options.arguments(wanted)) == wanted
+
+
+def test_a_command_line_names_only_what_differs_from_the_preset(workload: Import) -> None:
+    options = workload("options")
+    wanted = replace(options.PRESETS["350m"], width=512, reshard=False)
+    assert options.arguments(wanted) == ["--model", "350m", "--width", "512", "--no-reshard"]
+
+
+def test_a_flag_wins_over_the_preset_wherever_it_stands(workload: Import) -> None:
+    options = workload("options")
+    assert options.parse(["--layers", "2", "--model", "125m"]).layers == 2
+    assert options.parse(["--model", "125m"]).layers == 12
+    assert options.parse([]) == options.PRESETS["tiny"]
+
+
+@pytest.mark.parametrize("model", ["tiny", "125m", "350m", "1.3b"])
+@pytest.mark.parametrize("ranks", [1, 2, 4, 8])
+def test_every_preset_can_be_trained_on_a_whole_machine(workload: Import, model: str, ranks: int) -> None:
+    options = workload("options")
+    assert options.PRESETS[model].model == model
+    options.check(options.PRESETS[model], ranks)
+
+
+@pytest.mark.parametrize(
+    ("changes", "ranks", "says", "hints"),
+    [
+        ({"model": "7b"}, 1, "no model '7b'", "tiny, 125m, 350m, 1.3b"),
+        ({"batch": 8}, 3, "batch of 8 does not divide into 3 ranks", "multiple of 3"),
+        ({"batch": 8, "accumulate": 4}, 4, "4 ranks × 4 micro-batches", "multiple of 16"),
+        ({"heads": 3}, 1, "3 heads do not divide a width of 256", "--heads"),
+        ({"layers": 0}, 1, "--layers 0", "above 0"),
+        ({"steps": -1}, 1, "--steps -1", "above 0"),
+        ({"lr": float("nan")}, 1, "--lr nan", "above 0"),
+        ({"lr": float("inf")}, 1, "--lr inf", "above 0"),
+        ({"seed": -1}, 1, "--seed -1", "0 or more"),
+        ({"precision": "fp8"}, 1, "--precision fp8", "fp32, bf16"),
+        ({"spec": "tp"}, 1, "--spec tp", "fsdp, dp"),
+        ({}, 0, "0 ranks", "one rank or more"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_with_a_way_out(
+    workload: Import, changes: dict[str, Any], ranks: int, says: str, hints: str
+) -> None:
+    options = workload("options")
+    with pytest.raises(options.OptionError) as refused:
+        options.check(replace(options.PRESETS["tiny"], **changes), ranks)
+    assert says in refused.value.message
+    assert hints in refused.value.hint
+
+
+def test_an_unknown_preset_of_a_command_line_is_refused_too(workload: Import) -> None:
+    options = workload("options")
+    with pytest.raises(options.OptionError, match="no model '7b'"):
+        options.check(options.parse(["--model", "7b", "--layers", "2"]), 1)
+
+
+@pytest.mark.parametrize("line", [["--layers", "many"], ["--lay", "2"], ["--precision", "fp8"], ["tiny"], ["--steps"]])
+def test_an_unreadable_command_line_is_an_option_error_not_an_exit(workload: Import, line: list[str]) -> None:
+    options = workload("options")
+    with pytest.raises(options.OptionError) as refused:
+        options.parse(line)
+    assert refused.value.hint
+
+
+def test_a_refused_request_ends_in_two_lines_on_stderr(workload: Import, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = workload("options")
+    monkeypatch.setattr("sys.argv", ["torch_ddp.py", "--batch", "7"])
+    with pytest.raises(SystemExit) as ended:
+        options.by_hand(lambda asked, watch: options.check(asked, 2), None)
+    # A string in SystemExit is printed to stderr and the exit code is 1.
+    assert str(ended.value.code).splitlines() == [
+        "A batch of 7 does not divide into 2 ranks × 1 micro-batches.",
+        "Use a --batch that is a multiple of 2.",
+    ]
+
+
+def test_a_bug_is_not_taken_for_a_refused_request(workload: Import, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = workload("options")
+    monkeypatch.setattr("sys.argv", ["torch_ddp.py"])
+    with pytest.raises(ZeroDivisionError):
+        options.by_hand(lambda asked, watch: 1 / 0, None)
+
+
+COUNT_IN_TORCH = """
+import json, torch
+from models.torch_transformer import Transformer
+from options import PRESETS
+with torch.device("meta"):
+    models = {name: Transformer(options) for name, options in PRESETS.items()}
+print(json.dumps({name: sum(p.numel() for p in model.parameters()) for name, model in models.items()}))
+"""
+
+COUNT_IN_JAX = """
+import json, jax, jax.numpy as jnp
+jax.config.update("jax_platforms", "cpu")
+from models.flax_transformer import Transformer
+from options import PRESETS
+def count(options):
+    tokens = jnp.zeros((1, options.seq + 1), jnp.int32)
+    shapes = jax.eval_shape(Transformer(options).init, jax.random.key(0), tokens)
+    return sum(leaf.size for leaf in jax.tree.leaves(shapes))
+print(json.dumps({name: count(options) for name, options in PRESETS.items()}))
+"""
+
+
+@pytest.mark.parametrize("program", [COUNT_IN_TORCH, COUNT_IN_JAX], ids=["torch", "jax"])
+def test_a_preset_has_the_parameters_it_is_named_after(
+    workload: Import, elsewhere: Callable[..., dict[str, int]], program: str
+) -> None:
+    options = workload("options")
+    built = elsewhere(program)
+    assert built == {name: options.parameter_count(preset) for name, preset in options.PRESETS.items()}
+    assert built["125m"] == pytest.approx(125e6, rel=0.02)
+    assert built["350m"] == pytest.approx(350e6, rel=0.02)
+    assert built["1.3b"] == pytest.approx(1.3e9, rel=0.02)

@@ -1,0 +1,86 @@
+"""The scripts as texts: what they declare, and which of their lines make them parallel."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from meshscope.discovery import workloads
+
+PARALLEL = ("torch_ddp", "torch_fsdp", "jax_pmap", "jax_pjit")
+
+
+def test_every_strategy_is_declared(root: Path) -> None:
+    declared = {
+        found.strategy: (found.framework, found.launch, found.max_ranks, found.is_baseline, found.arguments)
+        for found in workloads(root / "workloads")
+    }
+    assert declared == {
+        "ddp": ("torch", "torchrun", None, False, ()),
+        "fsdp": ("torch", "torchrun", None, False, ()),
+        "pmap": ("jax", "process", None, False, ()),
+        "pjit": ("jax", "process", None, False, ()),
+        "pjit-dp": ("jax", "process", None, False, ("--spec", "dp")),
+        "torch-single": ("torch", "torchrun", 1, True, ()),
+        "jax-single": ("jax", "process", 1, True, ()),
+    }
+    assert all(found.title for found in workloads(root / "workloads"))
+
+
+def test_baselines_have_no_parallel_line_and_every_other_strategy_some(root: Path) -> None:
+    for found in workloads(root / "workloads"):
+        assert (found.parallel_lines == 0) == found.is_baseline, found.strategy
+
+
+@pytest.mark.parametrize("name", PARALLEL)
+def test_lines_without_the_mark_stand_in_the_single_device_script_too(root: Path, name: str) -> None:
+    """So no line that makes a workload parallel goes uncounted."""
+    unmarked = Counter(line for line in _code(root, name) if not _is_marked(line))
+    assert unmarked - Counter(_code(root, _single(name))) == Counter()
+
+
+@pytest.mark.parametrize("name", PARALLEL)
+def test_lines_with_the_mark_are_more_than_the_single_device_script_has(root: Path, name: str) -> None:
+    """So nothing is counted that a single device needs as well."""
+    bare = Counter(line.removesuffix("# parallel").rstrip() for line in _code(root, name))
+    added = bare - Counter(_code(root, _single(name)))
+    assert added.total() == sum(_is_marked(line) for line in _code(root, name))
+
+
+@pytest.mark.parametrize("name", PARALLEL)
+def test_the_count_is_the_number_of_marked_lines_of_code(root: Path, name: str) -> None:
+    counted = {found.script.stem: found.parallel_lines for found in workloads(root / "workloads")}
+    assert counted[name] == sum(_is_marked(line) for line in _code(root, name))
+
+
+def _single(name: str) -> str:
+    return f"{name.partition('_')[0]}_single"
+
+
+def _is_marked(line: str) -> bool:
+    return line.endswith("# parallel")
+
+
+def _code(root: Path, name: str) -> list[str]:
+    """The lines that hold code, without indentation: no docstrings, no comments of their own, no blank lines."""
+    text = (root / "workloads" / f"{name}.py").read_text(encoding="utf-8")
+    prose = {
+        number
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        for number in range(node.lineno, (node.end_lineno or 0) + 1)
+    }
+    blank = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+    numbers = {
+        number
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if token.type not in blank
+        for number in range(token.start[0], token.end[0] + 1)
+    }
+    lines = text.splitlines()
+    return [lines[number - 1].strip() for number in sorted(numbers - prose)]

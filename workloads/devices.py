@@ -1,0 +1,86 @@
+"""Which devices a script trains on. Each framework is imported only by the functions that serve it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from options import OptionError, Options
+
+if TYPE_CHECKING:
+    import jax
+    import torch
+
+
+def torchrun_ranks() -> tuple[int, int, int]:
+    """This process's rank over all machines, its rank on this machine, and the number of ranks, from torchrun."""
+    names = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
+    if any(name not in os.environ for name in names):
+        raise OptionError(
+            "This script is one of several ranks, and nothing has started the others.",
+            "Start it with: torchrun --standalone --nproc_per_node 2 SCRIPT",
+        )
+    rank, local_rank, ranks = (int(os.environ[name]) for name in names)
+    return rank, local_rank, ranks
+
+
+def torch_device(options: Options, local_rank: int | None = None) -> torch.device:
+    """The device of one rank of this machine; without a rank, of a process that trains alone."""
+    import torch
+
+    neighbours = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    if local_rank is None:
+        _check_alone(neighbours)
+    gpus = torch.cuda.device_count()
+    if options.device == "cpu" or (options.device == "auto" and not gpus):
+        _share_cores(neighbours)
+        return torch.device("cpu")
+    _check_present(neighbours, gpus, "CUDA devices")
+    device = torch.device("cuda", local_rank or 0)
+    torch.cuda.set_device(device)
+    torch.set_float32_matmul_precision("high")
+    return device
+
+
+def jax_devices(options: Options) -> list[jax.Device]:
+    """The first ``options.devices`` devices; on CPU, as many virtual ones. Call before anything else starts JAX."""
+    import jax
+
+    if options.device == "cpu":
+        jax.config.update("jax_platforms", "cpu")
+    jax.config.update("jax_num_cpu_devices", options.devices)
+    devices: list[jax.Device] = jax.devices()
+    if options.device in ("cuda", "gpu") and devices[0].platform != "gpu":
+        raise OptionError(
+            "JAX sees no GPU.", 'Install its CUDA wheels (pip install "jax[cuda12]"), or use --device cpu.'
+        )
+    _check_present(options.devices, len(devices), f"{devices[0].platform.upper()} devices")
+    return devices[: options.devices]
+
+
+def jax_device(options: Options) -> jax.Device:
+    """The device of a script that trains on one."""
+    _check_alone(options.devices)
+    return jax_devices(options)[0]
+
+
+def _check_alone(asked: int) -> None:
+    if asked != 1:
+        raise OptionError(
+            f"This script trains on one device, not on {asked}.", "Ask for one, or pick a parallel script."
+        )
+
+
+def _check_present(asked: int, present: int, what: str) -> None:
+    if asked > present:
+        raise OptionError(
+            f"{asked} ranks need {asked} {what}; this machine has {present}.",
+            f"Ask for {present} at most, or use --device cpu." if present else "Use --device cpu.",
+        )
+
+
+def _share_cores(neighbours: int) -> None:
+    import torch
+
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(max(1, (os.cpu_count() or 1) // neighbours))

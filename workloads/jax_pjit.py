@@ -1,0 +1,105 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["jax>=0.6", "flax>=0.10", "optax>=0.2.4", "numpy"]
+#
+# [[tool.meshscope.strategy]]
+# name = "pjit"
+# title = "JAX pjit: parameters and optimizer state sharded over a mesh, the compiler places the collectives"
+# framework = "jax"
+# launch = "process"
+#
+# [[tool.meshscope.strategy]]
+# name = "pjit-dp"
+# title = "JAX pjit, plain data parallel: a full replica per device, the compiler averages the gradients"
+# framework = "jax"
+# launch = "process"
+# arguments = ["--spec", "dp"]
+# ///
+"""Trains the transformer with JAX pjit, today's ``jax.jit`` with shardings, over a mesh of one axis.
+
+    python workloads/jax_pjit.py --devices 4 --model tiny --steps 5
+    python workloads/jax_pjit.py --devices 4 --model tiny --steps 5 --spec dp
+
+The step is written for the global batch, as if on one device; a PartitionSpec per array says how it lies on the
+mesh. With ``--spec fsdp`` a device holds a part of each parameter and of its optimizer state, with ``dp`` all of it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax.sharding import AxisType, NamedSharding, PartitionSpec  # parallel
+
+from devices import jax_devices  # parallel
+from models.flax_transformer import Transformer
+from options import Options, by_hand, check
+from tokens import micro_batches
+from watching import Watch
+
+
+def train(options: Options, watch: Watch) -> list[float]:
+    """The loss of each step, over the global batch."""
+    ranks = options.devices  # parallel
+    check(options, ranks)  # parallel
+    mesh = jax.make_mesh((ranks,), ("data",), (AxisType.Auto,), devices=jax_devices(options))  # parallel
+    replicated = NamedSharding(mesh, PartitionSpec())  # parallel
+
+    model = Transformer(options)
+    adamw = optax.adamw(options.lr, b1=0.9, b2=0.95, weight_decay=0.1)
+
+    def init(key: jax.Array) -> tuple[Any, Any]:
+        params = model.init(key, jnp.zeros((1, options.seq + 1), jnp.int32))
+        return params, adamw.init(params)
+
+    def update(params: Any, opt_state: Any, batch: jax.Array) -> tuple[Any, Any, jax.Array]:
+        loss, gradients = accumulate_gradients(params, batch)
+        updates, opt_state = adamw.update(gradients, opt_state, params)
+        return optax.apply_updates(params, updates), opt_state, loss
+
+    def accumulate_gradients(params: Any, batch: jax.Array) -> Any:
+        def add(total: Any, tokens: jax.Array) -> tuple[Any, None]:
+            part = jax.value_and_grad(loss_of)(params, tokens)  # parallel
+            return jax.tree.map(lambda t, p: t + p / options.accumulate, total, part), None
+
+        nothing = jnp.zeros(()), jax.tree.map(jnp.zeros_like, params)
+        return jax.lax.scan(add, nothing, batch)[0]
+
+    def loss_of(params: Any, tokens: jax.Array) -> jax.Array:  # parallel
+        # Parameters are gathered where they are used; left to itself, the compiler splits the activations as well.
+        return model.apply(jax.lax.with_sharding_constraint(params, replicated), tokens)  # parallel
+
+    def fetch(step: int) -> jax.Array:
+        batch = micro_batches(options, step)
+        return jax.device_put(batch, NamedSharding(mesh, PartitionSpec(None, "data")))  # parallel
+
+    def sharding(array: jax.Array) -> NamedSharding:  # parallel
+        # Split over the first dim that the devices divide; an array without one is replicated.
+        dims = [dim for dim, size in enumerate(array.shape) if size % ranks == 0]  # parallel
+        if options.spec == "dp" or not dims:  # parallel
+            return replicated  # parallel
+        return NamedSharding(mesh, PartitionSpec(*[None] * dims[0], "data"))  # parallel
+
+    key = jax.random.key(options.seed)
+    shardings = jax.tree.map(sharding, jax.eval_shape(init, key))  # parallel
+    params, opt_state = jax.jit(init, out_shardings=shardings)(key)  # parallel
+    with watch.compiling("the training step"):
+        jitted = jax.jit(update, donate_argnums=(0, 1), out_shardings=(*shardings, replicated))  # parallel
+        compiled = jitted.lower(params, opt_state, fetch(0)).compile()
+    watch.started(parameters=lambda: params, optimizer=lambda: opt_state, compiled=compiled)
+
+    losses = []
+    for step in range(options.steps):
+        with watch.step(step):
+            batch = watch.batch(partial(fetch, step))
+            params, opt_state, loss = compiled(params, opt_state, batch)
+            losses.append(watch.loss(loss))
+    watch.finished()
+    return losses
+
+
+if __name__ == "__main__":
+    by_hand(train, Watch())

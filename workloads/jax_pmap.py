@@ -1,0 +1,84 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["jax>=0.6", "flax>=0.10", "optax>=0.2.4", "numpy"]
+#
+# [[tool.meshscope.strategy]]
+# name = "pmap"
+# title = "JAX pmap: a full replica per device, gradients averaged with lax.pmean"
+# framework = "jax"
+# launch = "process"
+# ///
+"""Trains the transformer with JAX pmap: every device holds the whole model, and gradients are averaged.
+
+    python workloads/jax_pmap.py --devices 4 --model tiny --steps 5
+
+Parameters, optimizer state and tokens have one more axis in front, a row per device; the step is written for one
+row, and ``lax.pmean`` is where the devices meet. JAX calls pmap maintained but finished: new code uses jit.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np  # parallel
+import optax
+
+from devices import jax_devices  # parallel
+from models.flax_transformer import Transformer
+from options import Options, by_hand, check
+from tokens import micro_batches
+from watching import Watch
+
+
+def train(options: Options, watch: Watch) -> list[float]:
+    """The loss of each step, over the global batch."""
+    ranks = options.devices  # parallel
+    check(options, ranks)  # parallel
+    devices = jax_devices(options)  # parallel
+
+    model = Transformer(options)
+    adamw = optax.adamw(options.lr, b1=0.9, b2=0.95, weight_decay=0.1)
+
+    def init(key: jax.Array) -> tuple[Any, Any]:
+        params = model.init(key, jnp.zeros((1, options.seq + 1), jnp.int32))
+        return params, adamw.init(params)
+
+    def update(params: Any, opt_state: Any, batch: jax.Array) -> tuple[Any, Any, jax.Array]:
+        loss, gradients = jax.lax.pmean(accumulate_gradients(params, batch), "data")  # parallel
+        updates, opt_state = adamw.update(gradients, opt_state, params)
+        return optax.apply_updates(params, updates), opt_state, loss
+
+    def accumulate_gradients(params: Any, batch: jax.Array) -> Any:
+        def add(total: Any, tokens: jax.Array) -> tuple[Any, None]:
+            part = jax.value_and_grad(model.apply)(params, tokens)
+            return jax.tree.map(lambda t, p: t + p / options.accumulate, total, part), None
+
+        nothing = jnp.zeros(()), jax.tree.map(jnp.zeros_like, params)
+        return jax.lax.scan(add, nothing, batch)[0]
+
+    def fetch(step: int) -> jax.Array:
+        batch = [micro_batches(options, step, rank, ranks) for rank in range(ranks)]  # parallel
+        return np.stack(batch)  # parallel
+
+    key = jax.random.key(options.seed)
+    params, opt_state = jax.pmap(init, devices=devices)(jnp.broadcast_to(key, ranks))  # parallel
+    with watch.compiling("the training step"):
+        jitted = jax.pmap(update, "data", devices=devices, out_axes=(0, 0, None), donate_argnums=(0, 1))  # parallel
+        compiled = jitted.lower(params, opt_state, fetch(0)).compile()
+    watch.started(parameters=lambda: params, optimizer=lambda: opt_state, compiled=compiled)
+
+    losses = []
+    for step in range(options.steps):
+        with watch.step(step):
+            batch = watch.batch(partial(fetch, step))
+            params, opt_state, loss = compiled(params, opt_state, batch)
+            losses.append(watch.loss(loss))
+    watch.finished()
+    return losses
+
+
+if __name__ == "__main__":
+    by_hand(train, Watch())

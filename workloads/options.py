@@ -1,0 +1,164 @@
+"""What a training run may be asked for: the presets, the flags, and what makes no sense.
+
+Standard library only, so that a launcher can check a request without loading torch or JAX.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import Field, dataclass, field, fields, replace
+from math import inf
+from typing import Any, NoReturn, TypeVar
+
+Watch = TypeVar("Watch")
+
+
+class OptionError(Exception):
+    """A request that cannot be trained as it was put; ``hint`` says what to change."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+def _option(about: str, *choices: str, default: Any) -> Any:
+    return field(default=default, metadata={"help": about, "choices": choices})
+
+
+@dataclass(frozen=True)
+class Options:
+    """One training run. The defaults are those of the preset ``tiny``; every field is also a flag."""
+
+    model: str = _option("preset that gives the other defaults: tiny, 125m, 350m or 1.3b", default="tiny")
+    layers: int = _option("transformer blocks", default=4)
+    width: int = _option("features per token", default=256)
+    heads: int = _option("attention heads; they divide the width", default=4)
+    vocab: int = _option("distinct tokens", default=2048)
+    seq: int = _option("tokens per sample", default=64)
+    batch: int = _option("samples per step over all ranks together", default=8)
+    steps: int = _option("training steps", default=10)
+    lr: float = _option("learning rate of AdamW", default=1e-3)
+    seed: int = _option("seed of the initial parameters and of the tokens", default=1337)
+    precision: str = _option("what matrices are multiplied in; parameters stay fp32", "fp32", "bf16", default="fp32")
+    checkpoint_activations: bool = _option(
+        "compute each block again in the backward pass, to save memory", default=False
+    )
+    accumulate: int = _option("micro-batches per step, one after another", default=1)
+    bucket_mb: float = _option("DDP: gradients gathered into one all-reduce, MiB", default=4.0)
+    reshard: bool = _option("FSDP: free a block's gathered parameters after its forward pass", default=True)
+    spec: str = _option("pjit: parameters sharded (fsdp) or replicated (dp)", "fsdp", "dp", default="fsdp")
+    devices: int = _option("JAX: devices of this process; torch counts its processes instead", default=1)
+    device: str = _option(
+        "where to train; auto takes GPUs if there are any", "auto", "cpu", "cuda", "gpu", default="auto"
+    )
+    compile: bool = _option("torch: compile the model with torch.compile", default=False)
+    data: str = _option("where tokens come from", "synthetic", default="synthetic")
+
+
+_GPT = Options(vocab=50304, seq=1024, batch=32, lr=3e-4, precision="bf16", bucket_mb=25.0)
+
+PRESETS: dict[str, Options] = {
+    "tiny": Options(),
+    "125m": replace(_GPT, model="125m", layers=12, width=768, heads=12),
+    "350m": replace(_GPT, model="350m", layers=24, width=1024, heads=16),
+    "1.3b": replace(_GPT, model="1.3b", layers=24, width=2048, heads=16, lr=2e-4),
+}
+
+
+def parse(argv: Sequence[str] | None = None) -> Options:
+    """The options of a command line (``sys.argv`` by default). OptionError: an unknown flag or an unreadable value.
+
+    An unknown preset passes here, with the numbers of ``tiny``, and is refused by :func:`check`.
+    """
+    given = vars(_parser().parse_args(argv))
+    return replace(PRESETS.get(given.get("model", "tiny"), PRESETS["tiny"]), **given)
+
+
+def arguments(options: Options) -> list[str]:
+    """The shortest command line that :func:`parse` reads back as these options."""
+    preset = PRESETS[options.model]
+    line = ["--model", options.model]
+    for option in fields(Options):
+        value = getattr(options, option.name)
+        if value != getattr(preset, option.name):
+            line += _flags(option, value)
+    return line
+
+
+def check(options: Options, ranks: int) -> None:
+    """Refuses what cannot be trained on ``ranks`` ranks, before anything is started. OptionError says what and why."""
+    if options.model not in PRESETS:
+        raise OptionError(f"There is no model {options.model!r}.", f"The presets are {', '.join(PRESETS)}.")
+    _check_values(options)
+    if ranks < 1:
+        raise OptionError(f"{ranks} ranks cannot train anything.", "Ask for one rank or more.")
+    if options.width % options.heads:
+        raise OptionError(
+            f"{options.heads} heads do not divide a width of {options.width}.",
+            "Choose --heads so that --width is a multiple of it.",
+        )
+    if options.batch % (ranks * options.accumulate):
+        raise OptionError(
+            f"A batch of {options.batch} does not divide into {ranks} ranks × {options.accumulate} micro-batches.",
+            f"Use a --batch that is a multiple of {ranks * options.accumulate}.",
+        )
+
+
+def parameter_count(options: Options) -> int:
+    """Trainable numbers in the model. The embedding, also the output layer, counts once."""
+    per_block = 12 * options.width**2 + 2 * options.width
+    return options.layers * per_block + (options.vocab + options.seq + 1) * options.width
+
+
+def by_hand(train: Callable[[Options, Watch], Any], watch: Watch) -> None:
+    """Trains as the command line says. A request that cannot be met ends in two lines on stderr and exit code 1."""
+    try:
+        train(parse(), watch)
+    except OptionError as refused:
+        sys.exit(f"{refused.message}\n{refused.hint}")
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise OptionError(f"{message[:1].upper()}{message[1:]}.", "--help lists every option.")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(allow_abbrev=False, argument_default=argparse.SUPPRESS, description="Train a small transformer.")
+    for option in fields(Options):
+        flag, about = _flag(option), option.metadata["help"]
+        if isinstance(option.default, bool):
+            parser.add_argument(flag, action=argparse.BooleanOptionalAction, help=about)
+        else:
+            choices = option.metadata["choices"] or None
+            parser.add_argument(flag, type=type(option.default), choices=choices, help=about)
+    return parser
+
+
+def _flag(option: Field[Any]) -> str:
+    return f"--{option.name.replace('_', '-')}"
+
+
+def _flags(option: Field[Any], value: Any) -> list[str]:
+    if isinstance(value, bool):
+        return [_flag(option) if value else f"--no-{_flag(option)[2:]}"]
+    return [_flag(option), str(value)]
+
+
+def _check_values(options: Options) -> None:
+    for option in fields(Options):
+        value, choices = getattr(options, option.name), option.metadata["choices"]
+        if choices and value not in choices:
+            raise OptionError(f"{_flag(option)} {value} is unknown.", f"Choose one of {', '.join(choices)}.")
+        if (
+            isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and option.name != "seed"
+            and not 0 < value < inf
+        ):
+            raise OptionError(f"{_flag(option)} {value} makes no sense.", f"{_flag(option)} must be a number above 0.")
+    if options.seed < 0:
+        raise OptionError(f"--seed {options.seed} is negative.", "Use a seed of 0 or more.")

@@ -1,0 +1,25 @@
+"""Where tokens come from. Every strategy of both frameworks trains on these."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from options import Options
+
+
+def micro_batches(options: Options, step: int, rank: int = 0, ranks: int = 1) -> NDArray[np.int32]:
+    """A rank's slice of the global batch of a step: ``[accumulate, samples, seq + 1]`` tokens.
+
+    The last token of a sample is only a target. A sample depends on the seed, the step and its place in the global
+    batch, and on nothing else: however many ranks share a step, together they see the same tokens.
+    """
+    each = options.batch // ranks
+    samples = [_sample(options, step, place) for place in range(rank * each, (rank + 1) * each)]
+    return np.stack(samples).reshape(options.accumulate, -1, options.seq + 1)
+
+
+def _sample(options: Options, step: int, place: int) -> NDArray[np.int32]:
+    # Low tokens are common and high ones rare, as words are, so there is something to learn and the loss falls.
+    rng = np.random.default_rng((options.seed, step, place))
+    return np.asarray(options.vocab ** rng.random(options.seq + 1) - 1, dtype=np.int32)

@@ -1,0 +1,91 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["torch>=2.6", "numpy"]
+#
+# [[tool.meshscope.strategy]]
+# name = "fsdp"
+# title = "PyTorch FSDP2: parameters, gradients and optimizer state sharded over ranks, gathered block by block"
+# framework = "torch"
+# launch = "torchrun"
+# ///
+"""Trains the transformer with PyTorch FSDP2: a rank holds a shard of each parameter, and gathers them block by block.
+
+    torchrun --standalone --nproc_per_node 2 workloads/torch_fsdp.py --model tiny --steps 5
+
+Before a block runs, its parameters are all-gathered (the next block's meanwhile); after its backward pass, its
+gradients are averaged and scattered, so that every rank keeps those of its own shard and updates that.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+import torch.distributed as dist  # parallel
+from torch.distributed.device_mesh import init_device_mesh  # parallel
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard  # parallel
+
+from devices import torch_device, torchrun_ranks  # parallel
+from models.torch_transformer import Transformer
+from options import Options, by_hand, check
+from tokens import micro_batches
+from watching import Watch
+
+
+def train(options: Options, watch: Watch) -> list[float]:
+    """The loss of each step: the mean over this rank's slice of the batch."""
+    rank, local_rank, ranks = torchrun_ranks()  # parallel
+    check(options, ranks)  # parallel
+    device = torch_device(options, local_rank)  # parallel
+    dist.init_process_group(dist.get_default_backend_for_device(device))  # parallel
+
+    torch.manual_seed(options.seed)
+    with device:
+        model = Transformer(options)
+    if options.compile:
+        for block in model.blocks:
+            block.compile()
+    mesh = init_device_mesh(device.type, (ranks,))  # parallel
+    bf16 = torch.bfloat16 if options.precision == "bf16" else None  # parallel
+    policy = MixedPrecisionPolicy(param_dtype=bf16, reduce_dtype=torch.float32)  # parallel
+    # Every rank has drawn the whole model, so that losses equal those of DDP; each now keeps its shard.
+    for block in model.blocks:  # parallel
+        fully_shard(block, mesh=mesh, mp_policy=policy, reshard_after_forward=options.reshard)  # parallel
+    # What no block holds is needed from the start of the backward pass on, so it stays gathered.
+    fully_shard(model, mesh=mesh, mp_policy=policy, reshard_after_forward=False)  # parallel
+    fused = device.type == "cuda"
+    optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, betas=(0.9, 0.95), weight_decay=0.1, fused=fused)
+
+    def fetch(step: int) -> torch.Tensor:
+        batch = micro_batches(options, step, rank, ranks)  # parallel
+        return torch.from_numpy(batch).to(device, torch.long)
+
+    def accumulate_gradients(batch: torch.Tensor) -> torch.Tensor:
+        loss = torch.zeros((), device=device)
+        for tokens in batch:
+            part = model(tokens) / options.accumulate
+            part.backward()
+            loss += part.detach()
+        return loss
+
+    if options.compile:
+        with watch.compiling("the blocks"):
+            accumulate_gradients(fetch(0))
+        optimizer.zero_grad()
+    watch.started(parameters=lambda: model, optimizer=lambda: optimizer)
+
+    losses = []
+    for step in range(options.steps):
+        with watch.step(step):
+            batch = watch.batch(partial(fetch, step))
+            loss = accumulate_gradients(batch)
+            optimizer.step()
+            losses.append(watch.loss(loss))
+        optimizer.zero_grad()
+    watch.finished()
+    dist.destroy_process_group()  # parallel
+    return losses
+
+
+if __name__ == "__main__":
+    by_hand(train, Watch())

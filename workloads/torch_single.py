@@ -1,0 +1,77 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["torch>=2.6", "numpy"]
+#
+# [[tool.meshscope.strategy]]
+# name = "torch-single"
+# title = "PyTorch on one device: where everybody starts, and what scaling is measured against"
+# framework = "torch"
+# launch = "torchrun"
+# max_ranks = 1
+# baseline = true
+# ///
+"""Trains the transformer with PyTorch on one device.
+
+python workloads/torch_single.py --model tiny --steps 5
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+
+from devices import torch_device
+from models.torch_transformer import Transformer
+from options import Options, by_hand, check
+from tokens import micro_batches
+from watching import Watch
+
+
+def train(options: Options, watch: Watch) -> list[float]:
+    """The loss of each step."""
+    check(options, ranks=1)
+    device = torch_device(options)
+
+    torch.manual_seed(options.seed)
+    with device:
+        model = Transformer(options)
+    if options.compile:
+        for block in model.blocks:
+            block.compile()
+    fused = device.type == "cuda"
+    optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, betas=(0.9, 0.95), weight_decay=0.1, fused=fused)
+
+    def fetch(step: int) -> torch.Tensor:
+        batch = micro_batches(options, step)
+        return torch.from_numpy(batch).to(device, torch.long)
+
+    def accumulate_gradients(batch: torch.Tensor) -> torch.Tensor:
+        loss = torch.zeros((), device=device)
+        for tokens in batch:
+            with torch.autocast(device.type, torch.bfloat16, enabled=options.precision == "bf16"):
+                part = model(tokens) / options.accumulate
+            part.backward()
+            loss += part.detach()
+        return loss
+
+    if options.compile:
+        with watch.compiling("the blocks"):
+            accumulate_gradients(fetch(0))
+        optimizer.zero_grad()
+    watch.started(parameters=lambda: model, optimizer=lambda: optimizer)
+
+    losses = []
+    for step in range(options.steps):
+        with watch.step(step):
+            batch = watch.batch(partial(fetch, step))
+            loss = accumulate_gradients(batch)
+            optimizer.step()
+            losses.append(watch.loss(loss))
+        optimizer.zero_grad()
+    watch.finished()
+    return losses
+
+
+if __name__ == "__main__":
+    by_hand(train, Watch())
