@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,10 +23,13 @@ from textual.screen import Screen
 from meshscope.errors import MeshscopeError
 from meshscope.recording.clock import Clock
 from meshscope.ui import palette
+from meshscope.ui.launching import Launcher
 from meshscope.ui.look import USUAL, Depth, Look
 from meshscope.ui.picture import picture
 from meshscope.ui.playback import Playback, Reel
+from meshscope.ui.screens.start import Start
 from meshscope.ui.screens.watch import Watch
+from meshscope.ui.shelf import shelf
 from meshscope.units import printable
 
 _SYSTEMS = {Depth.NONE: "standard", Depth.ANSI16: "standard", Depth.ANSI256: "256", Depth.TRUECOLOR: "truecolor"}
@@ -39,11 +42,15 @@ _RESTORE = "\x1b[<u" + "".join(f"\x1b[?{mode}l" for mode in _MODES) + "\x1b[?7h\
 
 @dataclass(frozen=True)
 class Options:
-    """How the screens behave: their look, the mouse, and how often they look at the clock (per second)."""
+    """How the screens behave: their look, the mouse, how often they look at the clock (per second).
+
+    ``speed`` is how much faster than it was a recording plays that is picked on the start screen.
+    """
 
     look: Look = USUAL
     has_mouse: bool = True
     fps: float = 4.0
+    speed: float = 8.0
 
 
 class MeshscopeApp(App[str]):
@@ -93,9 +100,12 @@ class MeshscopeApp(App[str]):
         """Leave for good, with the line that remains in the shell."""
         self.exit(farewell(screen))
 
-    def watch_folder(self, folder: Path, reel: Reel, is_supervised: Callable[[], bool]) -> None:
-        """Go on to the watch screen of a run that has just been started."""
-        playback = Playback(folder, reel, Clock(), is_supervised=is_supervised)
+    def watch_folder(self, folder: Path, reel: Reel) -> None:
+        """Go on to the watch screen: a live run is followed, a recording plays from its beginning."""
+        playback = Playback(folder, reel, Clock())
+        if playback.clock.end_unix_ns is not None:
+            playback.clock.speed = self.options.speed
+            playback.to_start()
         self.switch_screen(Watch(playback, self.options.look, fps=self.options.fps))
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterator[SystemCommand]:
@@ -143,7 +153,6 @@ def watch(
     *,
     reel: Reel,
     options: Options,
-    is_supervised: Callable[[], bool] = lambda: False,
     speed: float | None = None,
 ) -> str:
     """Show a folder until the user leaves; the line for the shell.
@@ -152,11 +161,31 @@ def watch(
     Raises MeshscopeError with the terminal already restored, SystemExit after a signal or a crash.
     """
     clock = Clock()
-    playback = Playback(folder, reel, clock, is_supervised=is_supervised)
+    playback = Playback(folder, reel, clock)
     if speed is not None:
         clock.speed = speed
         clock.seek(clock.start_unix_ns)
     return run(MeshscopeApp(options, lambda _: Watch(playback, options.look, fps=options.fps)))
+
+
+def start(
+    *,
+    options: Options,
+    launcher: Launcher,
+    open_reel: Callable[[Path], Reel],
+    places: Sequence[Path] = (),
+) -> str:
+    """Show the start screen, then what was picked there; the line for the shell, "" when nothing was.
+
+    ``places`` are folders where recordings may stand. Raises like :func:`watch`.
+    """
+    first = Start(launcher, shelf(places), options.look, open_reel=open_reel)
+    return run(MeshscopeApp(options, lambda _: first))
+
+
+def can_draw() -> bool:
+    """Whether there is a terminal to draw on: Textual reads stdin and writes to stderr."""
+    return all(stream is not None and stream.isatty() for stream in (sys.__stdin__, sys.__stdout__, sys.__stderr__))
 
 
 def run(app: MeshscopeApp) -> str:

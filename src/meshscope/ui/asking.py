@@ -61,6 +61,11 @@ class Asking:
         self._wanted: tuple[Hashable, Scene] | None = None
         self._is_in_flight = False
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether the newest that was wanted has been answered."""
+        return not self._is_in_flight and self._wanted is None
+
     def want(self, scene: Scene) -> bool:
         """Take note of a scene. True when a question should be started now (see ``ask``)."""
         key = self._key(scene)

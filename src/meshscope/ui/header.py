@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from meshscope.analysis.progress import Progress
-from meshscope.recording.extent import Extent
 from meshscope.ui.marks.cells import Line, Piece, cells, clip, cut, ends, wrapped
 from meshscope.ui.panels.comparison import Standing
-from meshscope.ui.scene import Scene, Stance, running
+from meshscope.ui.scene import Scene, Stance, Stretch, running
 from meshscope.ui.words import RUNNING, clock_time, doing
 from meshscope.units import printable
 
@@ -16,7 +17,7 @@ def height(width: int) -> int:
     return 3 if width >= 110 else 4
 
 
-def lines(scene: Scene, standing: Standing | None, extent: Extent, width: int) -> list[Line]:
+def lines(scene: Scene, standing: Standing | None, stretches: Sequence[Stretch], width: int) -> list[Line]:
     """``height(width)`` lines."""
     inside = width - 2
     room = height(width) - 2
@@ -24,7 +25,7 @@ def lines(scene: Scene, standing: Standing | None, extent: Extent, width: int) -
     said: list[Line] = [[(" ", "text"), (line, "strong")] for line in verdict]
     said += [[]] * (room - len(said))
     title = ends(_title(scene), _status(scene, standing, inside), inside)
-    return [[(" ", "text"), *title], *said, [(" ", "text"), *rail(scene.stance, extent, inside)]]
+    return [[(" ", "text"), *title], *said, [(" ", "text"), *rail(scene.stance, stretches, inside)]]
 
 
 def _title(scene: Scene) -> list[Piece]:
@@ -93,7 +94,7 @@ def _next_trace(progress: Progress) -> list[str]:
     return [f"trace in {progress.next_window_steps} steps" if progress.next_window_steps else "trace now"]
 
 
-def rail(stance: Stance, extent: Extent, width: int) -> list[Piece]:
+def rail(stance: Stance, stretches: Sequence[Stretch], width: int) -> list[Piece]:
     """Where the clock stands in the whole recording, strategy by strategy; blank when it stands at the newest."""
     span = stance.last_unix_ns - stance.start_unix_ns
     if stance.is_live or stance.is_at_end or span <= 0 or width < 20:
@@ -104,9 +105,8 @@ def rail(stance: Stance, extent: Extent, width: int) -> list[Piece]:
 
     here = column(stance.now_unix_ns)
     text = ["─"] * width
-    for stretch in extent.stretches:
-        if stretch.strategy:
-            _write(text, column(stretch.start_unix_ns), column(stretch.newest_unix_ns), printable(stretch.strategy))
+    for stretch in stretches:
+        _write(text, column(stretch.start_unix_ns), column(stretch.newest_unix_ns), printable(stretch.strategy))
     text[here] = "●"
     return [("".join(text[:here]), "compute"), ("●", "strong"), ("".join(text[here + 1 :]), "faint")]
 
@@ -135,7 +135,7 @@ def footer(stance: Stance, width: int, *, is_running: bool, is_small: bool) -> l
     if is_running:
         keys.insert(7, ("p", "profile now", 1))
     if is_small:
-        keys.append(("", "80 × 24 shows more", 8))
+        keys.append(("", "80 × 24 shows more", 1))
     while sum(len(key) + len(word) + 3 for key, word, _ in keys) > width - 1 and max(rank for *_, rank in keys):
         keys.remove(max(keys, key=lambda entry: entry[2]))
     pieces: list[Piece] = [(" ", "text")]

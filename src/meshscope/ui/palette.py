@@ -2,7 +2,7 @@
 
 Blue, orange and the greys between them stay apart in every common colour blindness; teal and violet differ from
 them in lightness too. Each meaning of time has a texture of its own, so a screenshot in black and white still reads.
-All colours are members of the xterm 256 cube: a terminal with 256 colours shows exactly what one with 16 million does.
+All colours are members of the xterm 256 cube: a terminal with 256 colours shows what one with 16 million does.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ INKS: dict[str, Ink] = {
     "accent": Ink("#5fafff", "#005faf", "cyan", is_bold=True),
     "key": Ink("#afd7ff", "#005f87", "cyan", is_bold=True),
     "good": Ink("#5fd7af", "#00875f", "green"),
-    "warn": Ink("#ffd75f", "#875f00", "yellow", is_bold=True),
+    "warn": Ink("#ffd75f", "#875f00", "yellow"),
     "bad": Ink("#ff875f", "#af0000", "red", is_bold=True),
     "chosen": Ink("#eeeeee", "#121212", is_bold=True),
     # Time: one colour and one texture per meaning, the same everywhere.

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 from meshscope.experiment import Plan
 from meshscope.recording.clock import Clock
-from meshscope.recording.extent import Extent, extent
 from meshscope.run import Run
-from meshscope.ui.scene import Scene, Stance
+from meshscope.ui.scene import Scene, Stance, Stretch
 from meshscope.units import NS_PER_S
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
-# A supervisor writes sensors twice a second; a folder that has been silent for so long is not being written.
-SILENCE_NS = 30 * NS_PER_S
+# Writers of one folder do not see each other: an entry may still arrive shortly after the last one was read.
+_SETTLED_NS = 5 * NS_PER_S
 
 
 class Reel(Protocol):
     """Folds a folder up to a time (``run.Gallery``). Called by one thread at a time."""
+
+    @property
+    def start_unix_ns(self) -> int: ...
+
+    @property
+    def end_unix_ns(self) -> int | None: ...
+
+    @property
+    def stretches(self) -> tuple[tuple[str, int, int], ...]: ...
 
     def at(self, unix_ns: int) -> tuple[Plan | None, tuple[Run, ...]]: ...
 
@@ -28,47 +35,34 @@ class Reel(Protocol):
 class Playback:
     """``scene`` is called in a thread, one call at a time; everything else from the screen."""
 
-    def __init__(
-        self,
-        folder: Path,
-        reel: Reel,
-        clock: Clock,
-        *,
-        is_supervised: Callable[[], bool] = lambda: False,
-    ) -> None:
+    def __init__(self, folder: Path, reel: Reel, clock: Clock) -> None:
         self.folder = folder
         self.clock = clock
+        self.stretches: tuple[Stretch, ...] = ()
         self._reel = reel
-        self._is_supervised = is_supervised
-        self.extent = Extent(())
-        self._looked_ns = 0
+        self._measured_ns = 0
         self.measure()
 
     def measure(self) -> None:
-        """Find out how far the folder reaches now, and hold the clock at the end once there is one.
-
-        Raises RecordingError when the folder is no recording.
-        """
-        self._looked_ns = self.clock.wall()
-        self.extent = extent(self.folder)
-        self.clock.start_unix_ns = self.extent.start_unix_ns
-        self.clock.end_unix_ns = self._end()
-
-    def _end(self) -> int | None:
-        ended = self.extent.ended_unix_ns
-        if ended is not None or self._is_supervised():
-            return ended
-        # Nobody writes any more: the end is where the silence became certain, so that runs are seen to be lost.
-        silent = self.extent.newest_unix_ns + SILENCE_NS
-        return silent if silent < self.clock.wall() and self.extent.newest_unix_ns else None
+        """Find out how far the folder reaches now, and hold the clock at the end once there is one."""
+        self._measured_ns = self.clock.wall()
+        self.clock.start_unix_ns = self._reel.start_unix_ns
+        self.clock.end_unix_ns = self._reel.end_unix_ns
+        self.stretches = tuple(Stretch(*stretch) for stretch in self._reel.stretches)
 
     def scene(self) -> Scene:
-        """Everything that is known now. Measures the folder again, at most once a second, until it has ended."""
-        if self.extent.ended_unix_ns is None and self.clock.wall() - self._looked_ns >= NS_PER_S:
+        """Everything that is known now."""
+        if not self.is_settled and self.clock.wall() - self._measured_ns >= NS_PER_S:
             self.measure()
         stance = self.stance()
         plan, runs = self._reel.at(stance.now_unix_ns)
         return Scene(plan, runs, stance)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the end is known and nothing can be added to it any more."""
+        end = self.clock.end_unix_ns
+        return end is not None and self._measured_ns - end > _SETTLED_NS
 
     def stance(self) -> Stance:
         clock = self.clock

@@ -25,6 +25,15 @@ class Stance:
     is_at_end: bool = False
 
 
+@dataclass(frozen=True)
+class Stretch:
+    """Where one strategy's recording lies in time."""
+
+    strategy: str
+    start_unix_ns: int
+    newest_unix_ns: int
+
+
 @dataclass(frozen=True, eq=False)
 class Scene:
     """``runs`` in the order of the plan; ``selected`` is a strategy that has a run, or is only planned yet, or ""."""
@@ -65,7 +74,9 @@ def moved(scene: Scene, by: int) -> str:
 
 
 def version(run: Run | None) -> tuple[object, ...]:
-    """Equal for two foldings of the same entries and traces: what an answer can depend on, but for the time."""
+    """Equal for two foldings of the same entries and traces, sensor readings aside (they come all the time)."""
     if run is None:
         return ()
-    return (run.path, run.last_entry_ns, len(run.steps), len(run.windows), len(run.refused), run.ended is not None)
+    told = (run.phases, run.logs, run.compiles, run.memory, run.rank_ends, run.windows_asked)
+    counts = tuple(len(entries) for entries in told)
+    return (run.path, len(run.steps), len(run.windows), len(run.refused), run.ended is not None, *counts)

@@ -1,17 +1,17 @@
 """A made comparison: a folder written through the real recording classes, whose numbers a test can foresee.
 
 Four strategies on four ranks (and two baselines) one after another; every number follows from ``SHAPES`` and a
-seeded generator. Journals are real; the traces they announce are not on disk (``windows`` makes what they would hold).
+seeded generator. Journals and traces are real files; JAX's are written as Kineto traces too, which are easily made.
 """
 
 from __future__ import annotations
 
+import gzip
+import json
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from meshscope.experiment import Experiment, Plan, PlannedRun
 from meshscope.recording import layout
@@ -30,8 +30,7 @@ from meshscope.recording.entries import (
     TraceWritten,
     WindowAsked,
 )
-from meshscope.recording.journal import Journal
-from meshscope.spans import Counts, Kind, Window, span_table
+from meshscope.recording.journal import Journal, Tail
 
 T0 = 1_767_225_600_000_000_000
 MS = 1_000_000
@@ -84,13 +83,13 @@ FOUR = ("ddp", "fsdp", "pmap", "pjit")
 SIX = (*FOUR, "torch-single", "jax-single")
 
 
-def plan(strategies: tuple[str, ...] = FOUR, *, t0: int = T0) -> Plan:
+def plan(strategies: tuple[str, ...] = FOUR, *, t0: int = T0, folders: dict[str, str] | None = None) -> Plan:
     runs = [
         PlannedRun(
             strategy=name,
             title=SHAPES[name].title,
             framework=SHAPES[name].framework,
-            folder=name,
+            folder=(folders or {}).get(name, name),
             is_baseline=SHAPES[name].is_baseline,
         )
         for name in strategies
@@ -136,13 +135,15 @@ def write(
     steps: int = STEPS,
     is_over: bool = True,
     hostile: str = "",
+    folders: dict[str, str] | None = None,
 ) -> int:
     """Write a comparison of which ``started`` strategies have begun; the unix ns of its last entry."""
-    layout.create_plan(folder, plan(strategies, t0=t0))
+    names = folders or {}
+    layout.create_plan(folder, plan(strategies, t0=t0, folders=names))
     at = t0 + 1 * S
     for name in strategies[:started]:
         ending = (endings or {}).get(name, Ending(step=steps))
-        at = _write_run(folder / name, name, at, ending, steps, hostile) + S // 2
+        at = _write_run(folder / names.get(name, name), name, at, ending, steps, hostile) + S // 2
     if is_over:
         own = Journal(folder, "supervisor", t0_unix_ns=t0)
         own.append(Ended(t_ns=at - t0, outcome="done"))
@@ -153,6 +154,10 @@ def write(
 def _write_run(folder: Path, name: str, t0: int, ending: Ending, steps: int, hostile: str) -> int:
     layout.create(folder, experiment(name, t0=t0, steps=steps))
     entries = sorted(_entries(name, ending, hostile), key=lambda pair: pair[1].t_ns)
+    starts = {entry.step: entry.start_ns + t0 for _, entry in entries if isinstance(entry, StepDone)}
+    for _, entry in entries:
+        if isinstance(entry, TraceWritten):
+            _write_trace(folder, name, entry, starts)
     journals = {writer: Journal(folder, writer, t0_unix_ns=t0) for writer in {writer for writer, _ in entries}}
     for writer, entry in entries:
         journals[writer].append(entry)
@@ -164,7 +169,7 @@ def _write_run(folder: Path, name: str, t0: int, ending: Ending, steps: int, hos
 def _entries(name: str, ending: Ending, hostile: str) -> Iterator[tuple[str, Entry]]:
     shape = SHAPES[name]
     ranks = 1 if shape.is_baseline else RANKS
-    chance = random.Random(name)  # noqa: S311
+    chance = random.Random(name)
     yield "supervisor", Phase(t_ns=1, rank=-1, phase="launching")
     for rank in range(ranks):
         writer = f"rank{rank}" if shape.framework == "torch" else "rank0"
@@ -202,8 +207,8 @@ def _entries(name: str, ending: Ending, hostile: str) -> Iterator[tuple[str, Ent
                 yield "supervisor", WindowAsked(t_ns=at, first_step=low, end_step=high, reason="cycle")
             if step == high - 1:
                 at += 210 * MS
-                for rank in writers:
-                    yield f"rank{rank}", _trace(shape, rank, at, low, high)
+                for rank in range(ranks):
+                    yield _writer(shape, rank), _trace(shape, rank, at, low, high)
         if step == 30 and hostile:
             yield "supervisor", Log(t_ns=at, level="warning", text=hostile)
     yield from _sensors(shape, at, ranks, chance)
@@ -226,11 +231,9 @@ def _memory(shape: Shape, rank: int, at: int) -> MemoryMeasured:
 
 
 def _trace(shape: Shape, rank: int, at: int, low: int, high: int) -> TraceWritten:
-    kineto = shape.framework == "torch"
-    path = f"traces/rank{rank}-steps{low}-{high}.pt.trace.json.gz" if kineto else f"plugins/profile/steps{low}-{high}"
     return TraceWritten(
-        t_ns=at, rank=rank, path=path, format="kineto" if kineto else "xplane", first_step=low, end_step=high,
-        size_bytes=1_240_000, start_cost_ns=3 * MS, stop_ns=205 * MS,
+        t_ns=at, rank=rank, path=f"traces/rank{rank}-steps{low}-{high}.pt.trace.json.gz", format="kineto",
+        first_step=low, end_step=high, size_bytes=1_240_000, start_cost_ns=3 * MS, stop_ns=205 * MS,
     )  # fmt: skip
 
 
@@ -256,46 +259,55 @@ def _ending(ending: Ending, at: int) -> Iterator[tuple[str, Entry]]:
         yield "supervisor", Ended(t_ns=at + 300 * MS, outcome=ending.outcome)
 
 
-def windows(strategy: str, traces: tuple[TraceWritten, ...], steps: dict[int, tuple[int, int]]) -> tuple[Window, ...]:
-    """What the announced traces would hold: in each step, compute, then communication from ``hidden`` before its end."""
-    shape = SHAPES[strategy]
-    ranks = range(RANKS) if shape.framework == "jax" and not shape.is_baseline else None
-    found = []
-    for trace in traces:
-        covered = [step for step in range(trace.first_step, trace.end_step) if step in steps]
-        if covered:
-            found += [_window(shape, rank, trace, covered, steps) for rank in (ranks or (trace.rank,))]
-    return tuple(sorted(found, key=lambda window: (window.rank, window.start_ns)))
-
-
-def _window(
-    shape: Shape, rank: int, trace: TraceWritten, covered: list[int], steps: dict[int, tuple[int, int]]
-) -> Window:
-    start, end, kind, name = [], [], [], []
-    late = 4 * MS if rank == 2 else 0
-    for step in covered:
-        low, _ = steps[step]
-        computed = low + int((shape.compute + shape.hidden) * MS) + late
-        start += [low]
-        end += [computed]
-        kind += [Kind.COMPUTE]
-        name += [0]
-        if shape.exposed:
-            start += [computed - int(shape.hidden * MS)]
-            end += [computed + int(shape.exposed * MS) - late]
-            kind += [Kind.COLLECTIVE]
-            name += [1]
-        start += [low + int(shape.step_ms * MS) - 1000]
-        end += [low + int(shape.step_ms * MS)]
-        kind += [Kind.COMPUTE]
-        name += [2]
+def _write_trace(folder: Path, name: str, trace: TraceWritten, steps: dict[int, int]) -> None:
+    """A small native trace: in each step one operator, then a collective that begins ``hidden`` before its end."""
+    shape = SHAPES[name]
+    late = 4.0 if trace.rank == 2 else 0.0
     collective = "all_gather" if shape.lines > 8 else "all_reduce"
-    spans = span_table(
-        start_ns=start, end_ns=end, kind=kind, name=name, rank=rank, names=("aten::mm", collective, "aten::add_")
-    )
-    bounds = np.array([[steps[step][0], steps[step][0] + int(shape.step_ms * MS)] for step in covered], dtype=np.int64)
-    return Window(
-        rank=rank, device=rank, rank_from="journal", framework=shape.framework, device_kind="cpu",
-        start_ns=int(bounds[0, 0]), end_ns=int(bounds[-1, 1]), steps=tuple(covered), step_ns=bounds, is_complete=True,
-        spans=spans, counts=Counts(read=1000, device=len(start)), source=trace.path,
-    )  # fmt: skip
+    events = []
+    for step in range(trace.first_step, trace.end_step):
+        at = steps[step] / 1000
+        computed = (shape.compute + shape.hidden + late) * 1000
+        events.append(_event("user_annotation", f"ProfilerStep#{step}", 1, at, shape.step_ms * 1000))
+        events.append(_event("cpu_op", "aten::mm", 1, at + 1, computed - 1))
+        if shape.exposed:
+            begun = at + computed - shape.hidden * 1000
+            events.append(_event("cpu_op", f"c10d::{collective}_", 1, begun - 5, 2))
+            took = (shape.hidden + shape.exposed - late) * 1000
+            events.append(_event("cpu_op", f"gloo:{collective}", 2, begun, took))
+        events.append(_event("cpu_op", "aten::add_", 1, at + shape.step_ms * 1000 - 3, 2))
+    document = {
+        "schemaVersion": 1, "baseTimeNanoseconds": 0, "displayTimeUnit": "ms",
+        "distributedInfo": {"backend": "gloo", "rank": trace.rank, "world_size": 1 if shape.is_baseline else RANKS},
+        "traceEvents": events,
+    }  # fmt: skip
+    path = folder / trace.path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(json.dumps(document).encode()))
+
+
+def _event(category: str, name: str, thread: int, at_us: float, took_us: float) -> dict[str, object]:
+    return {"ph": "X", "cat": category, "name": name, "pid": 1, "tid": thread, "ts": at_us, "dur": took_us, "args": {}}
+
+
+def stop(folder: Path) -> None:
+    """End a made run that was still going, as a supervisor does that was asked to."""
+    for path in [*layout.recordings(folder), folder]:
+        head = layout.read_plan(path) if path == folder else layout.read_experiment(path)
+        assert head is not None
+        newest = max(entry.t_ns for entry in _read(path)) if _read(path) else S
+        journal = Journal(path, "supervisor", t0_unix_ns=head.t0_unix_ns)
+        journal.append(Ended(t_ns=newest + MS, outcome="stopped"))
+        journal.close()
+
+
+def _read(folder: Path) -> list[Entry]:
+    return [entry for path in (folder / layout.JOURNAL).glob("*.jsonl") for entry in Tail(path).read()]
+
+
+def say(folder: Path, unix_ns: int, text: str) -> None:
+    """One more line in the log of a made recording."""
+    t0 = layout.read_experiment(folder).t0_unix_ns
+    journal = Journal(folder, "late", t0_unix_ns=t0)
+    journal.append(Log(t_ns=unix_ns - t0, level="info", text=text))
+    journal.close()

@@ -133,4 +133,5 @@ PANEL = Panel(
     question=question,
     draw=draw,
     fresh=lambda answer: answer.fresh,
+    depends=lambda scene: (len(scene.run.samples.time_ns), len(scene.run.sensor_failures)) if scene.run else (),
 )

@@ -119,4 +119,5 @@ PANEL = Panel(
     question=question,
     draw=draw,
     fresh=lambda answer: answer.fresh,
+    depends=lambda scene: (len(scene.run.memory), len(scene.run.windows), scene.run.ended) if scene.run else (),
 )

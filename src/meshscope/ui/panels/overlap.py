@@ -13,6 +13,7 @@ from meshscope.ui.marks.cells import Line, Piece, aired, strips
 from meshscope.ui.marks.table import Column, Placed, heading, placed, row
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
+from meshscope.ui.panels.split import depends
 from meshscope.ui.scene import Scene
 from meshscope.ui.words import whole_percent
 from meshscope.units import UNKNOWN, milliseconds, printable, ratio, size
@@ -112,4 +113,5 @@ PANEL = Panel(
     question=question,
     draw=draw,
     fresh=lambda answer: answer.fresh,
+    depends=depends,
 )

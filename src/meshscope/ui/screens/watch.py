@@ -114,6 +114,13 @@ class Watch(Screen[None]):
         return cast("Standing", answered.answer) if answered is not None and answered.error is None else None
 
     @property
+    def is_at_rest(self) -> bool:
+        """Whether everything that is known has been drawn."""
+        stance = self.playback.stance()
+        views = self.query(PanelView)
+        return self._has_seen and stance == self.scene.stance and all(view.asking.is_at_rest for view in views)
+
+    @property
     def selected(self) -> str:
         """Who is looked at: as chosen; else the one that runs, or the last that ran, or in the end the leader."""
         names = self.scene.strategies
@@ -133,7 +140,8 @@ class Watch(Screen[None]):
         """Follow the clock: fold what is new, unless that is already under way."""
         self._leave_when_stopped()
         stance = self.playback.stance()
-        if not self._is_looking and (stance != self.scene.stance or not self._has_seen):
+        is_changed = stance != self.scene.stance or not self._has_seen
+        if not self._is_looking and (is_changed or not self.playback.is_settled):
             self._is_looking = True
             self._look()
         elif self._said[1] and self.playback.clock.wall() - self._said[0] > _SAID_NS:
@@ -219,7 +227,7 @@ class Watch(Screen[None]):
         width, height = self.size
         if self._placed is None:
             return
-        lines = header.lines(self.scene, self.standing, self.playback.extent, width)
+        lines = header.lines(self.scene, self.standing, self.playback.stretches, width)
         if self._said[1]:
             lines[-1] = [(" " + self._said[1], "warn")]
         self.query_one("#header", Canvas).paint(strips(lines, width, self._placed.header.height, self.look))
