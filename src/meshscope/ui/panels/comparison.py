@@ -114,7 +114,7 @@ def _row(found: Row, columns: tuple[Placed, ...], frame: Frame, *, is_chosen: bo
         "time": _mean(milliseconds(found.median_ns), found.spread_ns / NS_PER_MS, frame, text),
         "speedup": [(times(found.speedup), text)],
         "efficiency": [(whole_percent(found.efficiency_frac), text)],
-        "bar": shares if found.share else [("not profiled yet" if has_state else state, "faint")],
+        "bar": shares if found.share else [(_unprofiled(found) if has_state else state, "faint")],
         "exposed": [(percent(found.exposed_frac), text)],
         "peak": [(size(found.peak_bytes), text)],
         "compile": [(duration(found.compile_ns), text)],
@@ -146,6 +146,10 @@ def _state(found: Row) -> str:
     if found.is_baseline and found.progress.state == "done":
         return "one device"
     return doing(found.progress)
+
+
+def _unprofiled(found: Row) -> str:
+    return "not profiled yet" if found.progress.state in RUNNING else "not profiled"
 
 
 def _waiting(strategy: str, columns: tuple[Placed, ...], frame: Frame, *, is_chosen: bool) -> list[Piece]:

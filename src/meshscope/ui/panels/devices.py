@@ -48,7 +48,7 @@ def draw(answer: Sensors, frame: Frame) -> list[Strip]:
     if not answer.fields:
         return note(_empty(answer), frame)
     name = min(max(len(_label(field)) for field in answer.fields), max(frame.width // 3, 12))
-    reasons = _reasons(answer, frame)
+    reasons = _reasons(answer, frame)[: max(frame.height - len(answer.fields), 1)]
     room = max(frame.height - len(reasons), 1)
     shown = answer.fields if len(answer.fields) <= room else answer.fields[: max(room - 1, 1)]
     tall = min(max(room // (len(shown) or 1), 1), 3)

@@ -37,6 +37,7 @@ class Overlaps:
     fresh: Fresh = UNSTATED
     has_windows: bool = False
     next_window_steps: int | None = None
+    has_ended: bool = False
 
 
 def question(scene: Scene) -> Overlaps:
@@ -48,7 +49,7 @@ def question(scene: Scene) -> Overlaps:
     newest = max((window.end_ns for window in run.windows), default=None)
     of = f"{kinds[0].steps} steps × {len(kinds[0].ranks)} ranks" if kinds else ""
     fresh = Fresh(of=of, at_unix_ns=None if newest is None else newest + run.experiment.t0_unix_ns)
-    return Overlaps(kinds, fresh, bool(run.windows), progress(run).next_window_steps)
+    return Overlaps(kinds, fresh, bool(run.windows), progress(run).next_window_steps, run.ended is not None)
 
 
 def draw(answer: Overlaps, frame: Frame) -> list[Strip]:
@@ -101,13 +102,15 @@ def _legend(frame: Frame) -> list[Piece]:
 def _empty(answer: Overlaps) -> str:
     if answer.has_windows:
         return "The profiled steps hold no collective: nothing is exchanged between devices."
+    if answer.has_ended:
+        return "Nothing was profiled in this run, so its collectives are not known."
     when = f", in {answer.next_window_steps} steps" if answer.next_window_steps else ""
     return f"Fills with the first profiled steps{when}: each kind of collective, hidden or exposed."
 
 
 PANEL = Panel(
     name="overlap",
-    title="collectives, hidden and exposed",
+    title="collectives by kind",
     number=3,
     promise="Each kind of collective: how long it takes in a step, and how much of that hides under compute.",
     question=question,

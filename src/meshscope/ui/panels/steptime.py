@@ -115,7 +115,8 @@ def _throughput(pace: Pace, width: int, tall: int, frame: Frame) -> list[Line]:
         return []
     # The first steps are slow by nature; the scale is for those that follow.
     low, high = float(np.quantile(known, 0.05)), float(known.max())
-    bars = sparkline(given.value, width, frame.look, low=low, high=high, height=tall)
+    so_far = given.value[: int(np.flatnonzero(~np.isnan(given.value))[-1]) + 1]
+    bars = sparkline(so_far, width, frame.look, low=low, high=high, height=tall)
     marked = {0: high, tall - 1: low} if tall > 1 else {}
     labels = [right(rate(marked[at]) if at in marked else "", _GUTTER - 1) + " " for at in range(tall)]
     return [[(label, "quiet"), *bar] for label, bar in zip(labels, bars, strict=True)]
