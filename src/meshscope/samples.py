@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -58,7 +59,8 @@ class StepTable:
     def __len__(self) -> int:
         return len(self.rank)
 
-    def where(self, keep: npt.NDArray[np.bool_]) -> StepTable:
+    def where(self, keep: npt.NDArray[np.bool_] | npt.NDArray[np.integer[Any]]) -> StepTable:
+        """The rows that a mask keeps, or the rows of some numbers in their order."""
         return StepTable(**{name: getattr(self, name)[keep] for name in STEP_COLUMNS})
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from meshscope.recording.entries import MemoryMeasured
 from meshscope.run import Run
+from meshscope.spans import Window
 
 CATEGORIES = ("parameters", "gradients", "optimizer", "activations", "temporaries")
+LASTING = ("parameters", "optimizer")
+_PLACE = {name: place for place, name in enumerate(CATEGORIES)}
 
 
 @dataclass(frozen=True)
@@ -37,5 +41,51 @@ class RankMemory:
 
 
 def memory(run: Run) -> tuple[RankMemory, ...]:
-    """By rank; empty while nothing was measured."""
-    raise NotImplementedError
+    """By rank; empty while nothing was measured.
+
+    Categories are those of the newest measurement. The peak is the newest that is known, since not every
+    measurement sees one. Where none does, a CPU rank's is derived: what lives from step to step (exact, by the
+    framework's trees) plus the most that the allocator grew beyond its start in a window that traced it.
+    """
+    newest: dict[int, list[MemoryMeasured]] = {}
+    for entry in run.memory:
+        newest.setdefault(entry.rank, []).append(entry)
+    return tuple(_rank(run, newest[rank]) for rank in sorted(newest))
+
+
+def _rank(run: Run, entries: list[MemoryMeasured]) -> RankMemory:
+    last = entries[-1]
+    seen = next((entry for entry in reversed(entries) if entry.peak_bytes >= 0), None)
+    peak_bytes, peak_how = (seen.peak_bytes, seen.peak_how) if seen else _derived(run, last)
+    return RankMemory(
+        rank=last.rank,
+        device=last.device,
+        step=last.step,
+        source=last.source,
+        categories=tuple(_categories(last)),
+        peak_bytes=peak_bytes,
+        peak_how=peak_how,
+        pool_bytes=last.pool_bytes if last.pool_bytes >= 0 else None,
+        in_use_bytes=last.in_use_bytes if last.in_use_bytes >= 0 else None,
+    )
+
+
+def _categories(entry: MemoryMeasured) -> list[Category]:
+    names = sorted(entry.categories, key=lambda name: (_PLACE.get(name, len(_PLACE)), name))
+    return [Category(name, entry.categories[name], entry.how.get(name, "")) for name in names]
+
+
+def _derived(run: Run, entry: MemoryMeasured) -> tuple[int | None, str]:
+    lasting = [entry.categories.get(name) for name in LASTING]
+    growths = [_growth_bytes(window) for window in run.windows if window.rank == entry.rank]
+    growth_bytes = max((growth for growth in growths if growth is not None), default=None)
+    if growth_bytes is None or None in lasting:
+        return None, ""
+    return sum(size for size in lasting if size is not None) + growth_bytes, "derived"
+
+
+def _growth_bytes(window: Window) -> int | None:
+    traced = window.allocations
+    if traced is None or window.device_kind != "cpu" or not len(traced.total_bytes):
+        return None
+    return max(0, int(traced.total_bytes.max()))

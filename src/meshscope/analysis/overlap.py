@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
+from meshscope.analysis.parts import per_window
+from meshscope.intervals import Intervals, union
 from meshscope.run import Run
+from meshscope.spans import Kind, SpanTable, Window
 
 
 @dataclass(frozen=True)
@@ -12,7 +19,8 @@ class CollectiveOverlap:
     """One collective name over all ranks, per profiled step and rank (a mean over both).
 
     ``hidden + exposed = busy``. ``size_bytes`` and ``wait_ns`` are None where the trace does not tell.
-    ``count`` is over everything profiled: ``steps`` steps of ``ranks`` ranks.
+    ``count`` is over everything profiled: ``steps`` steps of ``ranks`` ranks. Without a complete step the figures
+    are per rank and window, and ``steps`` is 0.
     """
 
     name: str
@@ -26,6 +34,99 @@ class CollectiveOverlap:
     size_bytes: int | None
 
 
+@dataclass(frozen=True)
+class Kept:
+    """One collective in one window: ns, bytes and spans, summed; ``size_bytes`` and ``wait_ns`` None where untold."""
+
+    count: int
+    busy_ns: int
+    hidden_ns: int
+    wait_ns: int | None
+    size_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Part:
+    """One window. ``stepped`` is over its ``steps`` complete steps, ``whole`` over all of it, both by collective."""
+
+    rank: int
+    steps: int
+    stepped: dict[str, Kept]
+    whole: dict[str, Kept]
+
+
+@per_window
+def measure(window: Window) -> Part:
+    """Each collective of a window, within the complete steps and altogether."""
+    spans = window.spans
+    inside = union(window.step_ns[:, 0], window.step_ns[:, 1])
+    everywhere = union(spans.start_ns, spans.end_ns)
+    compute = spans.busy(Kind.COMPUTE)
+    stepped, whole = {}, {}
+    for number, name in enumerate(spans.collectives):
+        mine = spans.where((spans.collective == number) & (spans.kind == Kind.COLLECTIVE))
+        if len(mine):
+            waits = spans.where((spans.collective == number) & (spans.kind == Kind.WAIT))
+            whole[name] = _kept(mine, waits, compute, everywhere)
+            stepped[name] = _kept(_starting_in(mine, inside), waits, compute, inside)
+    return Part(window.rank, len(window.steps), stepped, whole)
+
+
+def _kept(mine: SpanTable, waits: SpanTable, compute: Intervals, bounds: Intervals) -> Kept:
+    busy = mine.busy() & bounds
+    has_sizes = bool(len(mine)) and bool((mine.size_bytes >= 0).all())
+    return Kept(
+        count=len(mine),
+        busy_ns=busy.total_ns,
+        hidden_ns=(busy & compute).total_ns,
+        wait_ns=(waits.busy() & busy).total_ns if len(waits) else None,
+        size_bytes=int(mine.size_bytes.sum()) if has_sizes else None,
+    )
+
+
+def _starting_in(spans: SpanTable, bounds: Intervals) -> SpanTable:
+    at = np.searchsorted(bounds.start_ns, spans.start_ns, side="right") - 1
+    inside = (at >= 0) & (spans.start_ns < bounds.end_ns[np.maximum(at, 0)]) if len(bounds) else at >= 0
+    return spans.where(inside)
+
+
+def combine(parts: Iterable[Part]) -> tuple[CollectiveOverlap, ...]:
+    """Means per step and rank; over whole windows, with ``steps`` 0, where no step is complete."""
+    parts = list(parts)
+    has_steps = any(part.steps for part in parts)
+    share = sum(part.steps for part in parts) if has_steps else len(parts)
+    kept: dict[str, list[tuple[int, Kept]]] = {}
+    for part in parts:
+        for name, found in (part.stepped if has_steps else part.whole).items():
+            kept.setdefault(name, []).append((part.rank, found))
+    steps_per_rank: Counter[int] = Counter()
+    for part in parts:
+        steps_per_rank[part.rank] += part.steps
+    steps = max(steps_per_rank.values(), default=0)
+    rows = [_row(name, found, share, steps) for name, found in kept.items() if any(k.count for _, k in found)]
+    return tuple(sorted(rows, key=lambda row: (-row.exposed_ns, row.name)))
+
+
+def _row(name: str, found: list[tuple[int, Kept]], share: int, steps: int) -> CollectiveOverlap:
+    busy_ns = sum(kept.busy_ns for _, kept in found) / share
+    hidden_ns = sum(kept.hidden_ns for _, kept in found) / share
+    waits = [kept.wait_ns for _, kept in found]
+    sizes = [kept.size_bytes for _, kept in found if kept.count]
+    wait_ns = None if None in waits else sum(wait for wait in waits if wait is not None) / share
+    size_bytes = None if None in sizes else round(sum(size for size in sizes if size is not None) / share)
+    return CollectiveOverlap(
+        name=name,
+        count=sum(kept.count for _, kept in found),
+        ranks=tuple(sorted({rank for rank, _ in found})),
+        steps=steps,
+        busy_ns=busy_ns,
+        hidden_ns=hidden_ns,
+        exposed_ns=busy_ns - hidden_ns,
+        wait_ns=wait_ns,
+        size_bytes=size_bytes,
+    )
+
+
 def overlap(run: Run) -> tuple[CollectiveOverlap, ...]:
     """By exposed time, largest first."""
-    raise NotImplementedError
+    return combine(measure(window) for window in run.windows if window.device_kind != "none")

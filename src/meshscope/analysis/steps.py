@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from meshscope.recording.entries import Compiled
 from meshscope.run import Run
+from meshscope.samples import Floats, StepTable
+from meshscope.units import NS_PER_S, ratio
+
+WARM_UP_STEPS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +51,147 @@ class Steps:
     number: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     duration_ns: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     is_profiled: npt.NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
-    loss: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0, np.float64))
+    loss: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+
+
+@dataclass(frozen=True, eq=False)
+class _Series:
+    """Finished steps of the run, shape (k,): of all ranks that report, by number."""
+
+    number: npt.NDArray[np.int32]
+    start_ns: npt.NDArray[np.int64]
+    end_ns: npt.NDArray[np.int64]
+    samples: Floats
+    tokens: Floats
+    loss: Floats
+    wait_frac: Floats
+    is_profiled: npt.NDArray[np.bool_]
+
+    @property
+    def duration_ns(self) -> npt.NDArray[np.int64]:
+        return self.end_ns - self.start_ns
 
 
 def steps(run: Run) -> Steps:
     """All zero and NaN before the first step."""
-    raise NotImplementedError
+    series = _series(run.steps)
+    compiles = _compiles(run.compiles, first_step=int(series.number[0]) if len(series.number) else 0)
+    if not len(series.number):
+        return Steps(planned=run.experiment.planned_steps, **compiles)
+    is_warm = _is_warm(series.number, run.compiles)
+    measured = is_warm & ~series.is_profiled
+    duration_ns = series.duration_ns.astype(np.float64)
+    median_ns = _median(duration_ns[measured])
+    return Steps(
+        count=len(series.number),
+        planned=run.experiment.planned_steps,
+        measured=int(measured.sum()),
+        median_ns=median_ns,
+        p95_ns=float(np.percentile(duration_ns[measured], 95)) if measured.any() else math.nan,
+        spread_ns=_spread(duration_ns[measured]),
+        first_ns=float(duration_ns[0]),
+        samples_per_s=_median(series.samples[measured] / duration_ns[measured] * NS_PER_S),
+        samples_per_s_spread=_spread(series.samples[measured] / duration_ns[measured] * NS_PER_S),
+        tokens_per_s=_median(series.tokens[measured] / duration_ns[measured] * NS_PER_S),
+        data_wait_frac=_mean(series.wait_frac[measured]),
+        loss_last=float(series.loss[-1]),
+        **_profiling(run, series, is_warm, median_ns),
+        **compiles,
+        number=series.number,
+        duration_ns=series.duration_ns,
+        is_profiled=series.is_profiled,
+        loss=series.loss,
+    )
+
+
+def _series(table: StepTable) -> _Series:
+    """A step is finished when every rank that reports at all has done it."""
+    ranks = len(np.unique(table.rank))
+    number, first, count = np.unique(table.step, return_index=True, return_counts=True)
+    order = np.argsort(table.step, kind="stable")
+    starts = np.concatenate(([0], np.cumsum(count)[:-1])).astype(np.int64) if len(number) else first
+    by_step = table.where(order)
+
+    def each(reduce: np.ufunc, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return reduce.reduceat(column, starts) if len(starts) else column
+
+    done = count == ranks
+    duration_ns = (by_step.end_ns - by_step.start_ns).astype(np.float64)
+    wait_ns = np.where(by_step.data_wait_ns >= 0, by_step.data_wait_ns, math.nan)
+    return _Series(
+        number=number.astype(np.int32)[done],
+        start_ns=each(np.minimum, by_step.start_ns)[done],
+        end_ns=each(np.maximum, by_step.end_ns)[done],
+        samples=each(np.add, _known(by_step.samples))[done],
+        tokens=each(np.add, _known(by_step.tokens))[done],
+        loss=(each(np.add, by_step.loss) / count)[done],
+        wait_frac=(each(np.add, wait_ns / np.maximum(duration_ns, 1)) / count)[done],
+        is_profiled=each(np.logical_or, by_step.is_profiled)[done],
+    )
+
+
+def _known(counts: npt.NDArray[np.int64]) -> Floats:
+    return np.where(counts >= 0, counts, math.nan)
+
+
+def _is_warm(number: npt.NDArray[np.int32], compiles: tuple[Compiled, ...]) -> npt.NDArray[np.bool_]:
+    """Past the first two steps, and no compilation under way."""
+    compiling = [entry.step for entry in compiles if entry.stage == "compile"]
+    is_past: npt.NDArray[np.bool_] = number >= number[0] + WARM_UP_STEPS
+    return is_past & ~np.isin(number, compiling)
+
+
+def _compiles(compiles: tuple[Compiled, ...], first_step: int) -> dict[str, Any]:
+    """Counts and the time of first compilation, of the rank that has most: ranks compile at the same time."""
+    ranks = {entry.rank for entry in compiles}
+    first = [_total_ns(compiles, rank, first_step) for rank in ranks]
+    return {
+        "compile_ns": max(first, default=math.nan),
+        "compilations": max((_count(compiles, rank) for rank in ranks), default=0),
+        "recompilations": max((_count(compiles, rank, only_again=True) for rank in ranks), default=0),
+    }
+
+
+def _total_ns(compiles: tuple[Compiled, ...], rank: int, first_step: int) -> float:
+    """Tracing, lowering and compiling of everything that was compiled by the end of the first step."""
+    mine = [entry for entry in compiles if entry.rank == rank and entry.step <= first_step]
+    return float(sum(entry.duration_ns for entry in mine if not entry.is_recompilation))
+
+
+def _count(compiles: tuple[Compiled, ...], rank: int, *, only_again: bool = False) -> int:
+    mine = [entry for entry in compiles if entry.rank == rank and entry.stage == "compile"]
+    return sum(1 for entry in mine if entry.is_recompilation or not only_again)
+
+
+def _profiling(run: Run, series: _Series, is_warm: npt.NDArray[np.bool_], median_ns: float) -> dict[str, Any]:
+    """What profiling cost: its steps beyond a usual one, and the time in which the ranks were held."""
+    profiled = series.duration_ns[series.is_profiled & is_warm].astype(np.float64)
+    profiled_ns = _median(profiled)
+    held: dict[int, int] = {}
+    for entry in run.traces:
+        held[entry.first_step] = max(held.get(entry.first_step, 0), entry.start_cost_ns + entry.stop_ns)
+    training_ns = int(series.end_ns.max() - series.start_ns.min())
+    added_ns = max(0.0, float((profiled - median_ns).sum())) + sum(held.values())
+    is_known = not math.isnan(median_ns) and training_ns > 0
+    return {
+        "profiled": int(series.is_profiled.sum()),
+        "profiled_median_ns": profiled_ns,
+        "profiled_slowdown_frac": ratio(profiled_ns, median_ns) - 1,
+        "profiler_cost_frac": added_ns / training_ns if is_known else math.nan,
+    }
+
+
+def _median(values: Floats) -> float:
+    return float(np.median(values)) if len(values) else math.nan
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if len(values) else math.nan
+
+
+def _spread(values: Floats) -> float:
+    """Half the interquartile range."""
+    if not len(values):
+        return math.nan
+    low, high = np.percentile(values, (25, 75))
+    return float(high - low) / 2

@@ -17,22 +17,22 @@ import numpy.typing as npt
 from meshscope.kinds import Kind
 from meshscope.readers import kineto_cpu, kineto_gloo, kineto_gpu
 from meshscope.readers.kineto_columns import COPY, KERNEL, Columns, columns
-from meshscope.readers.kineto_doubts import NO_ABSOLUTE_TIME, doubts, none_why
+from meshscope.readers.kineto_doubts import doubts, none_why
 from meshscope.readers.reader import Reader
 from meshscope.readers.told import Told, renamed
+from meshscope.readers.windows import EARLIEST_UNIX_NS, NO_ABSOLUTE_TIME, WORK, extent, step_bounds, step_of
 from meshscope.spans import Allocations, Counts, SpanTable, Window, span_table
 
 Ints = npt.NDArray[np.int64]
 
 _STEP = re.compile(r"^ProfilerStep#(\d+)$")
+_JSON = re.compile(rb"\A(\xef\xbb\xbf)?\s*(\{\s*[\"}]|\[\s*[{\]])")
 _RANK_IN_NAME = re.compile(r"rank[-_ ]?(\d+)", re.IGNORECASE)
-_EARLIEST_UNIX_NS = 946_684_800_000_000_000  # the year 2000: anything less is no wall time
-_WORK = (Kind.COMPUTE, Kind.COLLECTIVE, Kind.COPY)
 
 
 def sniff(head: bytes) -> bool:
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    return text[:1] == b"{" or (text[:1] == b"[" and text[1:].lstrip()[:1] in (b"{", b"]"))
+    """JSON: an object, or a list of objects (how torch wrote before Kineto)."""
+    return _JSON.match(head) is not None
 
 
 def read(path: Path, *, t0_unix_ns: int | None = None, device_kind: str = "") -> tuple[Window, ...]:
@@ -98,11 +98,11 @@ def _window(path: Path, found: Columns, draft: _Draft, t0_unix_ns: int | None) -
     zero_ns, is_absolute = _zero(found, t0_unix_ns)
     rank, rank_from = _rank(path, found)
     device = _device(found, draft)
-    steps, step_ns = _steps(found, zero_ns)
+    steps, step_ns = step_bounds(_marks(found, zero_ns))
     spans = _spans(found, draft, zero_ns, rank, device)
-    spans = replace(spans, step=_step_of(spans.start_ns, steps, step_ns))
-    start_ns, end_ns = _extent(spans)
-    is_work = np.isin(draft.told.kind, _WORK)
+    spans = replace(spans, step=step_of(spans.start_ns, steps, step_ns))
+    start_ns, end_ns = extent(spans)
+    is_work = np.isin(draft.told.kind, WORK)
     return Window(
         rank=rank,
         device=device,
@@ -132,7 +132,7 @@ def _zero(found: Columns, t0_unix_ns: int | None) -> tuple[int, bool]:
     base = found.metadata.get("baseTimeNanoseconds", 0)
     base_ns = base if isinstance(base, int) and 0 <= base < 2**62 else 0
     first_ns = int(found.start_ns.min()) if len(found.start_ns) else 0
-    if base_ns + first_ns < _EARLIEST_UNIX_NS:
+    if base_ns + first_ns < EARLIEST_UNIX_NS:
         return first_ns, False
     return (t0_unix_ns or 0) - base_ns, True
 
@@ -158,35 +158,18 @@ def _distributed(found: Columns, key: str) -> int:
 
 def _device(found: Columns, draft: _Draft) -> int:
     """The device of most device events; 0 on CPU."""
-    known = found.device[(found.device >= 0) & np.isin(draft.told.kind, _WORK)]
+    known = found.device[(found.device >= 0) & np.isin(draft.told.kind, WORK)]
     known = known[known < 2**16]
     return int(np.bincount(known).argmax()) if draft.device_kind == "gpu" and len(known) else 0
 
 
-def _steps(found: Columns, zero_ns: int) -> tuple[Ints, Ints]:
-    """Numbers (k,) and bounds (k, 2) of the profiler's own step marks, by number."""
+def _marks(found: Columns, zero_ns: int) -> list[tuple[int, int, int]]:
+    """(number, start, end) of the profiler's own step marks."""
     numbers = {code: int(m[1]) for code, name in enumerate(found.names) if (m := _STEP.match(name))}
-    bounds: dict[int, tuple[int, int]] = {}
-    for row in np.flatnonzero(np.isin(found.name, list(numbers)) & found.is_of(kineto_gpu.HOST)).tolist():
-        step = numbers[int(found.name[row])]
-        start_ns = int(found.start_ns[row]) - zero_ns
-        end_ns = start_ns + int(found.dur_ns[row])
-        old = bounds.get(step, (start_ns, end_ns))
-        bounds[step] = (min(old[0], start_ns), max(old[1], end_ns))
-    ordered = sorted(bounds)
-    step_ns = np.array([bounds[step] for step in ordered], dtype=np.int64).reshape(-1, 2)
-    return np.array(ordered, dtype=np.int64), step_ns
-
-
-def _step_of(start_ns: Ints, steps: Ints, step_ns: Ints) -> npt.NDArray[np.int32]:
-    """The step in which each row starts, −1 outside all of them."""
-    if not len(steps):
-        return np.full(len(start_ns), -1, dtype=np.int32)
-    order = np.argsort(step_ns[:, 0], kind="stable")
-    at = np.searchsorted(step_ns[order, 0], start_ns, side="right") - 1
-    chosen = order[np.maximum(at, 0)]
-    is_inside = (at >= 0) & (start_ns < step_ns[chosen, 1])
-    return np.where(is_inside, steps[chosen], -1).astype(np.int32)
+    rows = np.flatnonzero(np.isin(found.name, list(numbers)) & found.is_of(kineto_gpu.HOST))
+    start_ns = found.start_ns[rows] - zero_ns
+    ends = (start_ns + found.dur_ns[rows]).tolist()
+    return list(zip([numbers[code] for code in found.name[rows].tolist()], start_ns.tolist(), ends, strict=True))
 
 
 def _spans(found: Columns, draft: _Draft, zero_ns: int, rank: int, device: int) -> SpanTable:
@@ -196,7 +179,7 @@ def _spans(found: Columns, draft: _Draft, zero_ns: int, rank: int, device: int) 
     told = draft.told
     kind = np.where(np.isin(found.name, _step_codes(found)) & (told.kind == Kind.HOST), Kind.STEP, told.kind)
     kind = kind.astype(np.uint8)
-    lane, lanes = _lanes(found, np.isin(told.kind, _WORK) & (found.stream >= 0))
+    lane, lanes = _lanes(found, np.isin(told.kind, WORK) & (found.stream >= 0))
     return span_table(
         start_ns=draft.rows.start_ns[by_start] - zero_ns,
         end_ns=draft.rows.end_ns[by_start] - zero_ns,
@@ -249,13 +232,6 @@ def _lanes(found: Columns, on_stream: npt.NDArray[np.bool_]) -> tuple[npt.NDArra
 def _thread_name(found: Columns, thread: tuple[object, object]) -> str:
     named = found.thread_names.get(thread)
     return named[0] if named else f"thread {thread[1]}"
-
-
-def _extent(spans: SpanTable) -> tuple[int, int]:
-    """From the first device event's start to the last one's end; of all rows where there is none."""
-    rows = np.isin(spans.kind, _WORK)
-    rows = rows if rows.any() else np.ones(len(spans), dtype=bool)
-    return (int(spans.start_ns[rows].min()), int(spans.end_ns[rows].max())) if rows.any() else (0, 0)
 
 
 def _allocations(found: Columns, device_kind: str, device: int, zero_ns: int) -> Allocations | None:

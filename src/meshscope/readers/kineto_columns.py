@@ -5,7 +5,7 @@ Only what an answer needs is decoded; arguments are looked at where their catego
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from meshscope.readers.chrome import CUT_SHORT, Document
 from meshscope.readers.decimals import UNKNOWN_NS, nanoseconds
 from meshscope.readers.sizes import itemsize, message
 from meshscope.readers.stream import Source
+from meshscope.readers.tables import Table
 
 Ints = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int32]
@@ -63,17 +64,6 @@ class Event(msgspec.Struct, gc=False):
 
 _NO_ARGS = Args()
 _decode: Callable[[bytes], list[Event]] = msgspec.json.Decoder(list[Event]).decode
-
-
-class Table(dict[Any, int]):
-    """Numbers what it meets, from 0, in order."""
-
-    def __missing__(self, key: Any) -> int:
-        self[key] = len(self)
-        return self[key]
-
-    def codes(self, keys: Iterable[Any]) -> Small:
-        return np.fromiter(map(self.__getitem__, keys), dtype=np.int32)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,6 @@ from meshscope.readers.kineto_columns import RUNTIME, Columns
 
 Doubt = tuple[str, str]
 
-NO_ABSOLUTE_TIME = ("t0_unix_ns", "the trace does not say when it was made, so its first event is at 0")
 _NO_WAIT_GPU = "kernels spin while they wait for peers; telling that apart needs the same collective on all ranks"
 _NO_WAIT_CPU = "a gloo span includes the waiting for peers, and no wait is recorded as an operator"
 

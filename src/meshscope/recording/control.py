@@ -14,6 +14,8 @@ import msgspec
 
 from meshscope.recording.layout import CONTROL, write_whole
 
+_TICK_NS = 100_000_000
+
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``what``: ``stop`` (end the whole run), ``profile`` (one extra window now) or ``window`` (to the ranks).
@@ -51,7 +53,8 @@ class Asked:
             return []
         if changed_ns == self._changed_ns:
             return []
-        self._changed_ns = changed_ns
+        # File systems stamp folders with the kernel's tick (up to 10 ms): a young stamp may hide a second change.
+        self._changed_ns = changed_ns if time.time_ns() - changed_ns > _TICK_NS else -1
         fresh = sorted(p for p in self._folder.glob("[0-9]*.json") if p.name not in self._seen)
         self._seen.update(path.name for path in fresh)
         return [msgspec.json.decode(path.read_bytes(), type=Ask) for path in fresh]

@@ -1,0 +1,146 @@
+"""One strategy as a row of the comparison."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+from meshscope.analysis.breakdown import Breakdown, combine, measure, per_step
+from meshscope.analysis.memory import memory
+from meshscope.analysis.progress import Progress, progress
+from meshscope.analysis.steps import Steps, steps
+from meshscope.run import Run
+from meshscope.units import ratio
+
+SHARES = ("compute", "hidden", "exposed", "copy", "idle")
+_SPEED = {"gpu": 2, "tpu": 1, "cpu": 0}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One strategy. Floats are NaN where not known; shares are of the mean complete step over all ranks.
+
+    ``share`` maps compute, hidden, exposed, copy, idle to fractions of one step's span; compute here is compute
+    that hides no collective, so that the five add up to 1. ``speedup`` is throughput over the
+    framework's single-device run, ``efficiency_frac`` is that over the ranks; ``is_ranked`` is false for a run on
+    another kind of device than the others (``not_ranked_why`` says so), for a baseline, and without throughput.
+    """
+
+    strategy: str
+    title: str
+    framework: str
+    device_kind: str
+    is_baseline: bool
+    progress: Progress
+    samples_per_s: float
+    samples_per_s_spread: float
+    tokens_per_s: float
+    median_ns: float
+    spread_ns: float
+    speedup: float
+    efficiency_frac: float
+    share: dict[str, float]
+    per_step: Breakdown | None
+    exposed_frac: float
+    measured_steps: int
+    profiled_steps: int
+    profiled_ranks: int
+    dropped_events: int
+    peak_bytes: float
+    peak_how: str
+    compile_ns: float
+    parallel_lines: int
+    profiler_cost_frac: float
+    is_ranked: bool = True
+    not_ranked_why: str = ""
+
+
+def standing(runs: tuple[Run, ...]) -> tuple[Row, ...]:
+    """A row per run, in the order of the runs."""
+    found = {run.path: steps(run) for run in runs}
+    kind = _common_kind(runs)
+    return tuple(_row(run, found[run.path], _single(run, runs, found), kind) for run in runs)
+
+
+def _row(run: Run, found: Steps, single: float, kind: str) -> Row:
+    here = run.experiment
+    parts = [measure(window) for window in run.windows if window.device_kind != "none"]
+    whole = combine(parts) if parts else None
+    mean = per_step(whole) if whole else None
+    peaks = [(rank.peak_bytes, rank.peak_how) for rank in memory(run) if rank.peak_bytes is not None]
+    peak_bytes, peak_how = max(peaks, default=(math.nan, ""))
+    speedup = math.nan if here.is_baseline else ratio(found.samples_per_s, single)
+    why = _not_ranked_why(run, found, kind)
+    return Row(
+        strategy=here.strategy,
+        title=here.title,
+        framework=here.framework,
+        device_kind=device_kind(run),
+        is_baseline=here.is_baseline,
+        progress=progress(run),
+        samples_per_s=found.samples_per_s,
+        samples_per_s_spread=found.samples_per_s_spread,
+        tokens_per_s=found.tokens_per_s,
+        median_ns=found.median_ns,
+        spread_ns=found.spread_ns,
+        speedup=speedup,
+        efficiency_frac=speedup / here.ranks,
+        share=shares(mean) if mean else {},
+        per_step=mean,
+        exposed_frac=ratio(mean.exposed_ns, mean.span_ns) if mean else math.nan,
+        measured_steps=found.measured,
+        profiled_steps=len({step for window in run.windows for step in window.steps}),
+        profiled_ranks=len({window.rank for window in run.windows}),
+        dropped_events=whole.dropped.total() if whole else 0,
+        peak_bytes=peak_bytes,
+        peak_how=peak_how,
+        compile_ns=found.compile_ns,
+        parallel_lines=here.parallel_lines,
+        profiler_cost_frac=found.profiler_cost_frac,
+        is_ranked=not why,
+        not_ranked_why=why,
+    )
+
+
+def shares(mean: Breakdown) -> dict[str, float]:
+    """One step's span in five parts that add up to 1: compute that hides nothing, and copies beside neither."""
+    parts = {
+        "compute": mean.compute_ns - mean.hidden_ns,
+        "hidden": mean.hidden_ns,
+        "exposed": mean.exposed_ns,
+        "copy": mean.busy_ns - mean.compute_ns - mean.exposed_ns,
+        "idle": mean.idle_ns,
+    }
+    return {name: part / mean.span_ns for name, part in parts.items()} if mean.span_ns else {}
+
+
+def device_kind(run: Run) -> str:
+    """What it ran on, by the ranks themselves; as planned while none has started."""
+    seen = Counter(started.device_kind for started in run.ranks if started.rank >= 0)
+    return seen.most_common(1)[0][0] if seen else run.experiment.device_kind
+
+
+def _common_kind(runs: tuple[Run, ...]) -> str:
+    """The kind of device that most strategies ran on; of two that tie, the faster one."""
+    seen = Counter(device_kind(run) for run in runs if not run.experiment.is_baseline)
+    return max(seen, key=lambda kind: (seen[kind], _SPEED.get(kind, -1)), default="")
+
+
+def _single(run: Run, runs: tuple[Run, ...], found: dict[str, Steps]) -> float:
+    """Throughput of the same framework's single-device run on the same kind of device; NaN without one."""
+    for other in runs:
+        is_same = other.experiment.framework == run.experiment.framework and device_kind(other) == device_kind(run)
+        if other.experiment.is_baseline and is_same:
+            return found[other.path].samples_per_s
+    return math.nan
+
+
+def _not_ranked_why(run: Run, found: Steps, kind: str) -> str:
+    if run.experiment.is_baseline:
+        return "one device: what the others are measured against"
+    if device_kind(run) != kind:
+        return f"ran on {device_kind(run).upper()}, the others on {kind.upper()}"
+    if math.isnan(found.samples_per_s):
+        return "no unprofiled step past warm-up yet" if run.ended is None else "no unprofiled step past warm-up"
+    return ""

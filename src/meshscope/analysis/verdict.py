@@ -1,0 +1,160 @@
+"""The comparison in one sentence, and what its numbers stand on."""
+
+from __future__ import annotations
+
+import math
+
+from meshscope.analysis.breakdown import Breakdown
+from meshscope.analysis.overlap import CollectiveOverlap
+from meshscope.analysis.standing import Row
+from meshscope.run import Run
+from meshscope.units import milliseconds, rate
+
+Collectives = dict[str, tuple[CollectiveOverlap, ...]]
+
+_MOSTLY_FRAC = 0.6
+_SUPPORTS_FRAC = 1 / 3
+_UNEXPLAINED = "; their profiled steps do not show why"
+
+
+def verdict(ranked: tuple[Row, ...], collectives: Collectives, *, has_rows: bool = True) -> str:
+    """Who leads, by how much, and why as far as profiled steps say. ``ranked`` is in order of throughput.
+
+    Strategies whose difference is smaller than their spreads together are called level.
+    """
+    if not ranked:
+        return "No strategy has an unprofiled step past warm-up yet." if has_rows else "Nothing has run yet."
+    if len(ranked) == 1:
+        only = ranked[0]
+        return f"{only.strategy}: {rate(only.samples_per_s)} samples/s, {milliseconds(only.median_ns)} ms per step."
+    level = [row for row in ranked if _is_level(ranked[0], row)]
+    behind = [row for row in ranked if row not in level]
+    if not behind:
+        rates = _listed([rate(row.samples_per_s) for row in level])
+        return f"{_names(level)} are level: {rates} samples/s differ by less than their spreads."
+    leads = f"{_names(level)} {'leads' if len(level) == 1 else 'are level and lead'}"
+    shown = [behind[0], behind[-1]] if len(behind) > 1 else behind
+    factors = ", ".join(f"{_times(ranked[0].samples_per_s / row.samples_per_s)} {row.strategy}" for row in shown)
+    return f"{leads}: {factors}{because(ranked[0], behind[-1], collectives.get(behind[-1].strategy, ()))}."
+
+
+def _is_level(a: Row, b: Row) -> bool:
+    spreads = [spread for spread in (a.samples_per_s_spread, b.samples_per_s_spread) if not math.isnan(spread)]
+    return abs(a.samples_per_s - b.samples_per_s) <= sum(spreads)
+
+
+def because(leader: Row, other: Row, collectives: tuple[CollectiveOverlap, ...]) -> str:
+    """What the slower one spends its longer step on; no more than the profiled steps of both support.
+
+    The part that grew most is named if it makes up a third of the difference or more.
+    """
+    fast, slow = leader.per_step, other.per_step
+    if fast is None or slow is None:
+        return ""
+    longer_ns = slow.span_ns - fast.span_ns
+    before, after = _parts(fast), _parts(slow)
+    grown = {name: after[name] - before[name] for name in after}
+    part = max(grown, key=lambda name: grown[name])
+    if longer_ns <= 0 or grown[part] < longer_ns * _SUPPORTS_FRAC:
+        return _UNEXPLAINED
+    return f", because {_spends(part, leader, other, collectives)}"
+
+
+def _parts(step: Breakdown) -> dict[str, int]:
+    """A step's span in parts that add up to it; compute counts before copies, as it does in the shares."""
+    return {
+        "exposed": step.exposed_ns,
+        "compute": step.compute_ns,
+        "copy": step.busy_ns - step.compute_ns - step.exposed_ns,
+        "idle": step.idle_ns,
+    }
+
+
+def _spends(part: str, leader: Row, other: Row, collectives: tuple[CollectiveOverlap, ...]) -> str:
+    fast, slow = leader.per_step, other.per_step
+    if fast is None or slow is None:
+        return ""
+    slow_frac, fast_frac = (_parts(step)[part] / step.span_ns for step in (slow, fast))
+    against = f"({leader.strategy} {_percent(fast_frac)})"
+    if part == "exposed":
+        return f"{other.strategy} leaves {_percent(slow_frac)} of a step exposed in {_mostly(collectives)} {against}"
+    if part == "compute":
+        times = milliseconds(slow.compute_ns), milliseconds(fast.compute_ns)
+        return f"{other.strategy} computes {times[0]} ms per step ({leader.strategy} {times[1]} ms)"
+    verb = "idles" if part == "idle" else "copies in"
+    return f"{other.strategy} {verb} {_percent(slow_frac)} of a step {against}"
+
+
+def _mostly(collectives: tuple[CollectiveOverlap, ...]) -> str:
+    """The collective that most of the exposed time is in, if it is one."""
+    total_ns = sum(found.exposed_ns for found in collectives)
+    if collectives and collectives[0].exposed_ns >= total_ns * _MOSTLY_FRAC and collectives[0].name != "unnamed":
+        return collectives[0].name.replace("_", "-")
+    return "collectives"
+
+
+def footnotes(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> tuple[str, ...]:
+    """What the figures of the table stand on, most important first."""
+    said = [_shared_cores(runs, rows), *_apart(rows), _batches(runs), _against(rows), _medians(rows), _profiled(rows)]
+    return tuple(note for note in (*said, _dropped(rows)) if note)
+
+
+def _shared_cores(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> str:
+    cpu = [r.experiment for r, row in zip(runs, rows, strict=True) if row.device_kind == "cpu" and not row.is_baseline]
+    if not cpu or not cpu[0].cores:
+        return "This compares code paths on CPU ranks, not GPUs." if cpu else ""
+    return f"{cpu[0].ranks} CPU ranks share {cpu[0].cores} cores: this compares code paths, not GPUs."
+
+
+def _apart(rows: tuple[Row, ...]) -> list[str]:
+    """Strategies that are shown but not ranked for a reason that stays."""
+    apart = [row for row in rows if not row.is_ranked and not row.is_baseline and "ran on" in row.not_ranked_why]
+    return [f"{row.strategy} is not ranked: it {row.not_ranked_why}." for row in apart]
+
+
+def _batches(runs: tuple[Run, ...]) -> str:
+    batches = {run.experiment.strategy: run.experiment.global_batch for run in runs if run.experiment.global_batch}
+    if len(set(batches.values())) < 2:
+        return ""
+    return "Global batches differ: " + ", ".join(f"{name} {batch}" for name, batch in batches.items()) + "."
+
+
+def _against(rows: tuple[Row, ...]) -> str:
+    known = [row for row in rows if row.is_baseline and not math.isnan(row.samples_per_s)]
+    if not known:
+        return ""
+    rates = ", ".join(f"{row.strategy} {rate(row.samples_per_s)} samples/s" for row in known)
+    return f"×1 is throughput over that of one device: {rates}."
+
+
+def _medians(rows: tuple[Row, ...]) -> str:
+    known = [f"{row.strategy} {row.measured_steps}" for row in rows if row.measured_steps]
+    if not known:
+        return ""
+    return f"Rates and times are medians over unprofiled steps past warm-up ({', '.join(known)}); ± half the IQR."
+
+
+def _profiled(rows: tuple[Row, ...]) -> str:
+    known = [f"{row.strategy} {row.profiled_steps} × {row.profiled_ranks}" for row in rows if row.profiled_steps]
+    return f"Shares are of the mean profiled step, over steps × ranks ({', '.join(known)})." if known else ""
+
+
+def _dropped(rows: tuple[Row, ...]) -> str:
+    known = [f"{row.strategy} {row.dropped_events}" for row in rows if row.dropped_events]
+    return f"Trace events dropped: {', '.join(known)}." if known else ""
+
+
+def _names(rows: list[Row]) -> str:
+    return _listed([row.strategy for row in rows])
+
+
+def _listed(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
+
+
+def _times(factor: float) -> str:
+    return f"{factor:.1f}×" if factor >= 1.1 else f"{factor:.2f}×"
+
+
+def _percent(frac: float) -> str:
+    return f"{frac * 100:.0f} %"

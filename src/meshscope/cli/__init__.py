@@ -1,0 +1,96 @@
+"""The command line. Nothing but click is imported before the command is known, so ``--help`` answers at once.
+
+One file per command. This is one of the two doors where meshscope's own errors become two lines for a person;
+anything else that is raised is a bug and shows as one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from meshscope import __version__
+from meshscope.errors import MeshscopeError
+
+# name → (module, what --help says before the module is imported)
+_COMMANDS = {
+    "demo": ("demo", "Run four strategies with defaults that suit this machine, and watch them."),
+    "run": ("run", "Run and record strategies: meshscope run ddp fsdp --ranks 4"),
+    "watch": ("watch", "Rejoin a run that is still being recorded."),
+    "replay": ("replay", "Watch a recording again, at any speed."),
+    "analyze": ("analyze", "Print what a recording or a native trace says, as text or JSON."),
+    "doctor": ("doctor", "Say what works on this machine, and how to mend what does not."),
+}
+
+
+class _Lazy(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"meshscope.cli.{_COMMANDS[cmd_name][0]}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+
+@click.command(cls=_Lazy, invoke_without_command=True)
+@click.version_option(__version__, prog_name="meshscope")
+@click.pass_context
+def group(ctx: click.Context) -> None:
+    """A terminal profiler for distributed training: strategies side by side, measured on this machine.
+
+    Without a command: the start screen, to pick strategies and a model, or a recording.
+    """
+    if ctx.invoked_subcommand is None:
+        from meshscope.cli.begin import begin
+
+        begin()
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """The ``meshscope`` command. Exit codes: 0 done, 1 it could not be done, 2 usage, 130 interrupted."""
+    sys.exit(_answer(list(sys.argv[1:] if argv is None else argv)))
+
+
+def _answer(argv: list[str]) -> int:
+    try:
+        # Not standalone: click would turn our errors into its own and swallow exit codes.
+        result = group.main(argv, prog_name="meshscope", standalone_mode=False)
+        sys.stdout.flush()
+    except MeshscopeError as error:
+        return _told(error)
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except BrokenPipeError:
+        # The reader (head, less) has left. Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return result if isinstance(result, int) else 0
+
+
+def _told(error: MeshscopeError) -> int:
+    from meshscope.units import printable
+
+    click.echo(f"meshscope: {printable(error.message)}", err=True)
+    if error.hint:
+        click.echo(f"  {printable(error.hint)}", err=True)
+    return 1

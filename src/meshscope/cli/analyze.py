@@ -1,0 +1,35 @@
+"""``meshscope analyze``: what recordings and native traces say, as text or as JSON for other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command("analyze")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path))
+@click.option("--json", "is_json", is_flag=True, help="One JSON object on stdout, and nothing else.")
+def command(*, paths: tuple[Path, ...], is_json: bool) -> int:
+    """Analyze recordings, native traces (Kineto JSON, xplane.pb) or folders of them.
+
+    Exit code 0 also when some of several inputs were refused (each is listed on stderr); 1 when all were.
+    """
+    from meshscope.cli.opening import open_paths
+    from meshscope.units import printable
+
+    opened = open_paths(paths)
+    if is_json:
+        from meshscope.reports.analysis_json import analysis_json
+
+        click.echo(analysis_json(opened.runs, opened.refused))
+    else:
+        from meshscope.reports.text import report
+
+        if opened.runs:
+            click.echo(report(opened.runs))
+    for path, why, hint in opened.refused:
+        click.echo(f"meshscope: {printable(path)}: {printable(why)}", err=True)
+        if hint:
+            click.echo(f"  {printable(hint)}", err=True)
+    return 0 if opened.runs else 1

@@ -1,0 +1,129 @@
+"""Following a run without a screen: a line whenever something changes, and the report at the end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from meshscope.analysis.progress import Progress, progress
+from meshscope.errors import LaunchError
+from meshscope.recording.control import Ask, ask
+from meshscope.run import Gallery, Run
+from meshscope.units import printable
+
+_POLL_S = 0.25
+# Steps that change nothing else are told this often at most.
+_STEP_LINE_S = 5.0
+
+
+class Follower:
+    """Prints what changed in a comparison folder since the last look."""
+
+    def __init__(self, gallery: Gallery, say: Callable[[str], None] = click.echo) -> None:
+        self._gallery = gallery
+        self._say = say
+        self._told: dict[str, str] = {}
+        self._step_told_s: dict[str, float] = {}
+
+    def look(self, now_unix_ns: int) -> tuple[Run, ...]:
+        _, runs = self._gallery.at(now_unix_ns)
+        for run in runs:
+            self._tell(run, progress(run))
+        return runs
+
+    def _tell(self, run: Run, state: Progress) -> None:
+        name = run.experiment.strategy
+        key = f"{state.state} {state.detail}"
+        now_s = time.monotonic()
+        is_new = self._told.get(name) != key
+        if not is_new and now_s - self._step_told_s.get(name, now_s) < _STEP_LINE_S:
+            self._step_told_s.setdefault(name, now_s)
+            return
+        self._told[name], self._step_told_s[name] = key, now_s
+        self._say(line(run, state))
+
+
+def line(run: Run, state: Progress) -> str:
+    """``ddp     training         step 12 of 60``"""
+    where = f"step {state.step} of {state.planned}" if state.step >= 0 and state.planned else ""
+    text = f"{run.experiment.strategy:<13}{state.state:<19}{where}"
+    if state.why:
+        text = f"{text}  {state.why}"
+    elif state.detail:
+        text = f"{text}  {state.detail}"
+    return printable(text.rstrip())
+
+
+def follow(folder: Path, supervisor_pid: int | None) -> tuple[Run, ...]:
+    """Follow until the run has ended; Ctrl-C and SIGTERM ask the supervisor to stop, and wait for it.
+
+    Raises LaunchError when the supervisor is gone before its end.
+    """
+    gallery = Gallery(folder)
+    follower = Follower(gallery)
+    with _Stopping(folder) as stopping:
+        while gallery.end_unix_ns is None:
+            follower.look(time.time_ns())
+            if supervisor_pid is not None and not _is_alive(supervisor_pid) and gallery.end_unix_ns is None:
+                gallery.at(time.time_ns())
+                if gallery.end_unix_ns is None:
+                    raise LaunchError(
+                        "The supervisor of this run is gone.",
+                        hint=f"Its last words are in {folder / 'logs' / 'supervisor.txt'}; what was recorded opens.",
+                    )
+            time.sleep(_POLL_S)
+        runs = follower.look(time.time_ns())
+    if stopping.was_asked:
+        click.echo("Stopped as asked; every rank has ended.", err=True)
+    return runs
+
+
+class _Stopping:
+    """Turns the first Ctrl-C or SIGTERM into a request to the supervisor; the second gives up waiting."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.was_asked = False
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> _Stopping:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._asked)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]  # exactly what signal.signal returned
+
+    def _asked(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        if self.was_asked:
+            raise KeyboardInterrupt
+        self.was_asked = True
+        ask(self._folder, Ask(what="stop"))
+        click.echo("Stopping the run (once more to leave without waiting).", err=True)
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether our child (or any process) still runs; a child that has ended is reaped here."""
+    try:
+        ended, _ = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return _exists(pid)
+    return ended == 0
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,44 @@
+"""Opens what a person points at: comparisons, recordings, and native traces made elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from meshscope.errors import InputError, MeshscopeError
+from meshscope.recording.layout import EXPERIMENT, PLAN, recordings
+from meshscope.run import Gallery, Opened, Run, open_traces
+
+
+def open_paths(paths: Sequence[Path]) -> Opened:
+    """One Run per recording or foreign run; what cannot be read is listed in ``refused`` and costs nothing else.
+
+    Raises the error itself when there is only one path and it is refused whole.
+    """
+    runs: list[Run] = []
+    refused: list[tuple[str, str, str]] = []
+    for path in paths:
+        try:
+            opened = _open(path)
+        except MeshscopeError as error:
+            if len(paths) == 1:
+                raise
+            refused.append((str(path), error.message, error.hint))
+            continue
+        runs += opened.runs
+        refused += opened.refused
+    return Opened(tuple(runs), tuple(refused))
+
+
+def _open(path: Path) -> Opened:
+    if not path.exists():
+        raise InputError(f"{path} does not exist.", hint="Give a recording, a native trace or a folder of traces.")
+    if path.is_dir() and _is_recorded(path):
+        _, runs = Gallery(path).at(time.time_ns())
+        return Opened(runs, ())
+    return open_traces((path,))
+
+
+def _is_recorded(folder: Path) -> bool:
+    return (folder / PLAN).is_file() or (folder / EXPERIMENT).is_file() or bool(recordings(folder))

@@ -1,0 +1,71 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+RUNS = Path("meshscope-runs")
+LOOK = ("is_ascii", "no_mouse", "theme")
+
+# Flags that go to the workload as they are; workloads/options.py says what they mean and checks them.
+_WORKLOAD: tuple[tuple[str, Any, str], ...] = (
+    ("layers", int, "Transformer blocks."),
+    ("width", int, "Model width."),
+    ("heads", int, "Attention heads."),
+    ("vocab", int, "Vocabulary size."),
+    ("seq", int, "Sequence length in tokens."),
+    ("lr", float, "Learning rate of AdamW."),
+    ("seed", int, "Seed of weights and data."),
+    ("precision", click.Choice(["fp32", "bf16"]), "Arithmetic of forward and backward."),
+    ("accumulate", int, "Micro-batches per step (gradient accumulation)."),
+    ("device", click.Choice(["auto", "cpu", "gpu"]), "Where ranks run (default: GPUs where there are some)."),
+    ("bucket-mb", float, "DDP: size of a gradient bucket in MB."),
+)
+
+
+def workload(command: Command) -> Command:
+    """The workload's own options; absent ones stay with the preset."""
+    for name, kind, text in reversed(_WORKLOAD):
+        command = click.option(f"--{name}", type=kind, default=None, help=text)(command)
+    for name, text in (
+        ("checkpoint-activations", "Recompute activations in backward instead of keeping them."),
+        ("compile", "torch.compile the model."),
+    ):
+        command = click.option(f"--{name}", name.replace("-", "_"), is_flag=True, help=text)(command)
+    return command
+
+
+def workload_flags(given: dict[str, Any]) -> tuple[str, ...]:
+    """Back to command-line flags, for the workload's own parser."""
+    flags: list[str] = []
+    for name, value in given.items():
+        if value is None or value is False:
+            continue
+        flags.append(f"--{name.replace('_', '-')}")
+        if value is not True:
+            flags.append(str(value))
+    return tuple(flags)
+
+
+def screen(command: Command) -> Command:
+    """How the terminal is used."""
+    for decorate in (
+        click.option("--headless", is_flag=True, help="Plain lines instead of the screen (also when piped)."),
+        click.option("--ascii", "is_ascii", is_flag=True, help="Draw with ASCII characters only."),
+        click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal."),
+        click.option("--theme", type=click.Choice(["dark", "light"]), default=None, help="Colours."),
+    ):
+        command = decorate(command)
+    return command
+
+
+def draws(*, headless: bool) -> bool:
+    """Whether there is a person at a terminal who wants the screen."""
+    return not headless and sys.stdout.isatty() and sys.stdin.isatty()

@@ -1,0 +1,54 @@
+"""``meshscope replay``: a recording again, from its start, at any speed."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from meshscope.cli import options
+
+
+@click.command("replay")
+@click.argument("recording", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--speed", type=click.FloatRange(min=0.01), default=None, help="Times real time (screen 1, plain: all at once)."
+)
+@options.screen
+def command(*, recording: Path | None, speed: float | None, headless: bool, **look: Any) -> int:
+    """Watch RECORDING again; without one, the recordings that come with meshscope.
+
+    Without a terminal it prints the progress lines of the run and its report.
+    """
+    from meshscope.discovery import bundled
+    from meshscope.run import Gallery
+
+    folder = recording if recording is not None else bundled("recordings")
+    gallery = Gallery(folder)
+    if options.draws(headless=headless):
+        from meshscope.ui.app import watch
+
+        click.echo(watch(folder, replay_speed=speed or 1.0, **look))
+        return 0
+    _in_plain_lines(gallery, speed)
+    return 0
+
+
+def _in_plain_lines(gallery: Any, speed: float | None) -> None:
+    from meshscope.cli.headless import Follower
+    from meshscope.reports.text import report
+
+    start_ns, end_ns = gallery.start_unix_ns, gallery.end_unix_ns or time.time_ns()
+    follower = Follower(gallery)
+    tick_ns = 250_000_000
+    for now_ns in range(start_ns, end_ns, tick_ns):
+        follower.look(now_ns)
+        if speed is not None:
+            sys.stdout.flush()
+            time.sleep(tick_ns / 1e9 / speed)
+    runs = follower.look(end_ns)
+    click.echo("")
+    click.echo(report(runs))

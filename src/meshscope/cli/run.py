@@ -1,0 +1,68 @@
+"""``meshscope run``: record strategies, on the screen or without one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from meshscope.cli import options
+
+FOUR = ("ddp", "fsdp", "pmap", "pjit")
+
+
+@click.command("run")
+@click.argument("strategies", nargs=-1, metavar="[STRATEGY]...")
+@click.option("--model", default="tiny", show_default=True, help="Preset: tiny, 125m, 350m or 1.3b.")
+@click.option("--ranks", type=click.IntRange(min=1), default=None, help="Ranks (default: all GPUs, else CPU ranks).")
+@click.option("--steps", type=click.IntRange(min=1), default=None, help="Training steps of each strategy.")
+@click.option("--batch", type=click.IntRange(min=1), default=None, help="Global batch in samples.")
+@click.option("--out", type=click.Path(path_type=Path), default=None, help="Folder for the recordings.")
+@click.option("--baseline/--no-baseline", default=False, help="Run single-device baselines first, for efficiency.")
+@click.option("--window", type=click.IntRange(min=1), default=None, help="Profiled steps per window.")
+@click.option("--every", type=click.IntRange(min=2), default=None, help="Steps from one window to the next.")
+@click.option("--budget", type=click.FloatRange(0, 1), default=None, help="Share of time profiling may cost (0.04).")
+@options.workload
+@options.screen
+def command(*, strategies: tuple[str, ...], out: Path | None, headless: bool, **given: Any) -> int:
+    """Run STRATEGIES one after another on the same model, batch and data, and record each.
+
+    \b
+    Strategies: ddp, fsdp (PyTorch); pmap, pjit, pjit-dp (JAX); single (one device of each).
+    Without any: ddp fsdp pmap pjit. Exit code 1 when one of them failed.
+    """
+    return launch(strategies or FOUR, out, headless=headless, given=given)
+
+
+def launch(strategies: tuple[str, ...], out: Path | None, *, headless: bool, given: dict[str, Any]) -> int:
+    """Plan, start the supervisor, and follow it on the screen or in plain lines."""
+    from meshscope.capture import launch as capture
+    from meshscope.cli import ending
+
+    look = {name: given.pop(name) for name in options.LOOK}
+    plan = capture.plan(request(strategies, out, given))
+    folder = Path(plan.request["out"])
+    supervisor_pid = capture.start(folder, plan)
+    if options.draws(headless=headless):
+        from meshscope.ui.app import watch
+
+        return ending.told_on_leaving(watch(folder, supervisor_pid=supervisor_pid, **look), folder)
+    return ending.followed(folder, supervisor_pid, notes=plan.notes)
+
+
+def request(strategies: tuple[str, ...], out: Path | None, given: dict[str, Any]) -> Any:
+    """The capture's request from what stood on the command line; ``given`` is used up."""
+    from meshscope.capture.request import Request, Windows
+
+    windows = {"active": given.pop("window"), "wait": given.pop("every"), "budget_frac": given.pop("budget")}
+    if given.pop("baseline"):
+        strategies = (*strategies, "single")
+    own = {name: given.pop(name) for name in ("model", "ranks", "steps", "batch")}
+    return Request(
+        strategies=strategies,
+        out=str(out or ""),
+        windows=Windows(**{name: value for name, value in windows.items() if value is not None}),
+        options=options.workload_flags(given),
+        **own,
+    )

@@ -1,0 +1,137 @@
+"""XLA's xplane files (``plugins/profile/<run>/<host>.xplane.pb``): one file is one process, each device a rank.
+
+A step is one program over all devices of the process. Its bounds are the host's (``StepTraceAnnotation``, which the
+workload closes once the loss is read) and are the same for every device; what a device did within them is its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from meshscope.kinds import Kind
+from meshscope.readers.reader import Reader
+from meshscope.readers.stream import Source
+from meshscope.readers.windows import EARLIEST_UNIX_NS, NO_ABSOLUTE_TIME, WORK, extent, step_bounds, step_of
+from meshscope.readers.xplane_cpu import Marks, host_plane, host_rows, step_marks
+from meshscope.readers.xplane_device import device_kind, device_planes, device_rows, device_steps, encloses
+from meshscope.readers.xplane_rows import Rows, Tables
+from meshscope.readers.xplane_space import Space, space
+from meshscope.spans import Counts, Window
+
+_NO_WAIT = (
+    "wait_ns",
+    "a collective includes the waiting for peers; telling it apart needs the same one on all ranks",
+)
+_NO_SIZE = ("size_bytes", "xplane events carry no sizes")
+_PLANE_HEAD = re.compile(rb"\A\x0a[\x80-\xff]*[\x00-\x7f](?:\x08|\x12|\x1a|\x22|\x2a|\x32|\Z)", re.DOTALL)
+
+
+def sniff(head: bytes) -> bool:
+    """A length-delimited first field that begins like a plane (its id or its name)."""
+    return _PLANE_HEAD.match(head) is not None
+
+
+def read(path: Path, *, t0_unix_ns: int | None = None, device_kind: str = "") -> tuple[Window, ...]:
+    """See :class:`meshscope.readers.reader.Read`. The planes say what kind of device they are of."""
+    source = Source(path)
+    found = space(b"".join(source.blocks()))
+    windows = _device_windows(found) or _cpu_windows(found) or (_nothing(found),)
+    zero_ns, is_absolute = _zero(found, windows, t0_unix_ns)
+    return tuple(replace(_doubted(w, is_absolute), source=path.name).shifted(-zero_ns) for w in windows)
+
+
+def _device_windows(found: Space) -> tuple[Window, ...]:
+    tables = Tables()
+    host = host_plane(found)
+    windows = []
+    for number, plane in device_planes(found):
+        rows = device_rows(plane, tables)
+        marks = device_steps(plane) or (step_marks(host) if host else [])
+        cannot_say = [_NO_WAIT, _NO_SIZE]
+        if loops := encloses(rows, tuple(tables.names)):
+            why = f"{loops} while, conditional or call operations count as compute from beginning to end"
+            cannot_say.append(("hidden_ns", why))
+        kind = device_kind(plane)
+        windows.append(_window(found, rows, tables, marks, number, kind, tuple(cannot_say), Counter()))
+    return tuple(windows)
+
+
+def _cpu_windows(found: Space) -> tuple[Window, ...]:
+    host = host_plane(found)
+    if host is None:
+        return ()
+    tables = Tables()
+    cpu = host_rows(host, tables)
+    return tuple(
+        _window(found, rows, tables, cpu.marks, ordinal, "cpu", (_NO_SIZE,), cpu.dropped)
+        for ordinal, rows in cpu.devices.items()
+    )
+
+
+def _window(
+    found: Space,
+    rows: Rows,
+    tables: Tables,
+    marks: Marks,
+    device: int,
+    kind: str,
+    cannot_say: tuple[tuple[str, str], ...],
+    dropped: Counter[str],
+) -> Window:
+    steps, step_ns = step_bounds(marks)
+    spans = tables.spans(rows, rank=device, device=device, step=step_of(rows.start_ns, steps, step_ns))
+    start_ns, end_ns = extent(spans)
+    return Window(
+        rank=device,
+        device=device,
+        rank_from="device",
+        framework="jax",
+        device_kind=kind,
+        start_ns=start_ns,
+        end_ns=end_ns,
+        steps=tuple(steps.tolist()),
+        step_ns=step_ns,
+        is_complete=found.is_complete,
+        spans=spans,
+        counts=Counts(found.read, int(np.isin(rows.kind, WORK).sum()), dict(+(found.dropped + dropped)), {}),
+        source="",
+        cannot_say=cannot_say,
+    )
+
+
+def _nothing(found: Space) -> Window:
+    """The window of a file in which no device did anything."""
+    none = np.empty(0, dtype=np.int64)
+    small = none.astype(np.int32)
+    rows = Rows(none, none, small, small, none.astype(np.uint8), small, small, small)
+    why = f"no operation on any device plane, and none of JAX on CPU ({found.read} events read)"
+    window = _window(found, rows, Tables(), [], 0, "none", (("breakdown", why),), Counter())
+    return replace(window, rank_from="order")
+
+
+def _zero(found: Space, windows: tuple[Window, ...], t0_unix_ns: int | None) -> tuple[int, bool]:
+    """What to take from the file's own times, and whether it knows when it was made.
+
+    Lines count from the profiler's start, whose unix time is a stat of its own; some exporters count from 1970.
+    """
+    first_ns = min(window.start_ns for window in windows)
+    if first_ns >= EARLIEST_UNIX_NS:
+        return t0_unix_ns or 0, True
+    if found.start_unix_ns >= EARLIEST_UNIX_NS:
+        return (t0_unix_ns or 0) - found.start_unix_ns, True
+    return first_ns, False
+
+
+def _doubted(window: Window, is_absolute: bool) -> Window:  # noqa: FBT001
+    doubts = window.cannot_say if is_absolute else (*window.cannot_say, NO_ABSOLUTE_TIME)
+    if window.device_kind == "cpu" and not bool((window.spans.kind == Kind.COLLECTIVE).any()):
+        doubts = tuple(doubt for doubt in doubts if doubt[0] != "size_bytes")
+    return replace(window, cannot_say=doubts, has_unix_time=is_absolute)
+
+
+READER = Reader(format="xplane", suffixes=(".xplane.pb",), sniff=sniff, read=read)

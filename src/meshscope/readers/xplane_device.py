@@ -1,0 +1,83 @@
+"""Rows of GPU and TPU planes: operations are the events of ``Stream #…`` and ``XLA Ops`` lines.
+
+Other lines (Steps, XLA Modules, Framework …) repeat the same time from another point of view.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from meshscope import kinds
+from meshscope.kinds import Kind
+from meshscope.readers.xplane_rows import Rows, Tables, joined, with_async_pairs
+from meshscope.readers.xplane_space import Line, Plane, Space
+
+_DEVICE = re.compile(r"^/device:(?!CUSTOM)\w+:(\d+)")
+_ENCLOSING = re.compile(r"^%?(while|conditional|call)[.\d]*(\s|=|$)")
+
+
+def device_planes(space: Space) -> list[tuple[int, Plane]]:
+    """Planes of devices that did something, with the device's number."""
+    numbered = [(int(found[1]), plane) for plane in space.planes if (found := _DEVICE.match(plane.name))]
+    return [(number, plane) for number, plane in numbered if any(map(len, _operation_lines(plane)))]
+
+
+def device_kind(plane: Plane) -> str:
+    return "tpu" if "TPU" in plane.name.upper() else "gpu"
+
+
+def device_rows(plane: Plane, tables: Tables) -> Rows:
+    """The operations of one device."""
+    parts = [_line_rows(plane, line, tables) for line in _operation_lines(plane) if len(line)]
+    apart = [_line_rows(plane, line, tables) for line in plane.lines if line.name == "Async XLA Ops" and len(line)]
+    names = tuple(tables.names)
+    rows = with_async_pairs(joined(parts), names)
+    # Asynchronous copies run beside compute and are no work of the core; collectives there are one interval each.
+    return joined([rows, *(part.take(part.kind == Kind.COLLECTIVE) for part in apart)])
+
+
+def encloses(rows: Rows, names: tuple[str, ...]) -> int:
+    """How many control-flow operations lie around others and count as compute all the same."""
+    is_named = np.array([bool(_ENCLOSING.match(name)) for name in names], dtype=bool)
+    return int(is_named[rows.name].sum())
+
+
+def device_steps(plane: Plane) -> list[tuple[int, int, int]]:
+    """(number, start, end) of the plane's own steps."""
+    found = []
+    for line in plane.lines:
+        if line.name == "Steps":
+            for event, start_ns, end_ns in zip(line.events, line.start_ns.tolist(), line.end_ns.tolist(), strict=True):
+                name = plane.event_names.get(event.metadata_id, "")
+                if name.isdecimal():
+                    found.append((int(name), start_ns, end_ns))
+    return found
+
+
+def _operation_lines(plane: Plane) -> list[Line]:
+    return [line for line in plane.lines if line.name == "XLA Ops" or line.name.startswith("Stream #")]
+
+
+def _line_rows(plane: Plane, line: Line, tables: Tables) -> Rows:
+    name = tables.names.codes(plane.event_names.get(event.metadata_id, "") for event in line.events)
+    is_stream = line.name.startswith("Stream #")
+    rules = kinds.XLA_KERNELS if is_stream else kinds.INSTRUCTIONS
+    rows = tables.rows(name, line.start_ns, line.end_ns, lane=line.name, rules=rules)
+    if is_stream:
+        _tell_by_instruction(plane, line, rows, tables)
+    return rows
+
+
+def _tell_by_instruction(plane: Plane, line: Line, rows: Rows, tables: Tables) -> None:
+    """A kernel with a name of its own is a collective when the instruction it carries out is one."""
+    wanted = next((number for number, name in plane.stat_names.items() if name == "hlo_op"), None)
+    if wanted is None:
+        return
+    for row, event in enumerate(line.events):
+        stat = next((stat for stat in event.stats if stat.metadata_id == wanted), None)
+        instruction = str(plane.value(stat)) if stat is not None else ""
+        if instruction and kinds.INSTRUCTIONS[0].finds(instruction):
+            rows.kind[row], rows.rule[row] = Kind.COLLECTIVE, tables.rules[kinds.INSTRUCTIONS[0].name]
+            rows.collective[row] = tables.collectives[kinds.collective(instruction)]

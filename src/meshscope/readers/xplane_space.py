@@ -1,0 +1,178 @@
+"""An xplane file as planes and lines with times in ns; what its messages hold, made easy to ask for.
+
+The file is a list of planes, each behind its length. They are walked here and decoded one by one, so a file cut
+short by a kill still gives every plane that was written whole.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from google.protobuf.message import DecodeError
+
+from meshscope.errors import TraceError
+from meshscope.readers.chrome import CUT_SHORT
+from meshscope.readers.xplane_messages import message
+
+Ints = npt.NDArray[np.int64]
+
+_PLANE, _VARINT, _FIXED64, _LENGTH, _FIXED32 = 1, 0, 1, 2, 5
+_REPLACED = b"\xef\xbf\xbd"
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """One line of a plane: n events, ``start_ns`` and ``end_ns`` (n,) as the file counts them, and their messages."""
+
+    name: str
+    start_ns: Ints
+    end_ns: Ints
+    events: Any
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """One plane. Event and stat names are looked up by metadata id."""
+
+    message: Any
+
+    @cached_property
+    def name(self) -> str:
+        return _text(self.message.name)
+
+    @cached_property
+    def event_names(self) -> dict[int, str]:
+        entries = self.message.event_metadata
+        return {entry.key or entry.value.id: _text(entry.value.name) for entry in entries}
+
+    @cached_property
+    def stat_names(self) -> dict[int, str]:
+        return {entry.key or entry.value.id: _text(entry.value.name) for entry in self.message.stat_metadata}
+
+    @cached_property
+    def lines(self) -> tuple[Line, ...]:
+        return tuple(_line(line) for line in self.message.lines)
+
+    def stats(self, owner: Any) -> dict[str, Any]:
+        """The stats of an event or of the plane itself, by name; references resolved."""
+        return {self.stat_names.get(stat.metadata_id, ""): self.value(stat) for stat in owner.stats}
+
+    def value(self, stat: Any) -> Any:
+        which = stat.WhichOneof("value")
+        if which is None:
+            return None
+        value = getattr(stat, which)
+        if which == "ref_value":
+            return self.stat_names.get(value, "")
+        return _text(value) if isinstance(value, bytes) else value
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """The planes of a file. ``dropped`` counts damage by reason; ``read`` is the number of events in it."""
+
+    planes: tuple[Plane, ...]
+    dropped: Counter[str] = field(default_factory=Counter)
+
+    @cached_property
+    def read(self) -> int:
+        return sum(len(line.events) for plane in self.planes for line in plane.message.lines)
+
+    @property
+    def is_complete(self) -> bool:
+        return CUT_SHORT not in self.dropped
+
+    @cached_property
+    def start_unix_ns(self) -> int:
+        """When the profiler started, unix ns; 0 where the file does not say."""
+        for plane in self.planes:
+            if plane.name == "Task Environment":
+                started = plane.stats(plane.message).get("profile_start_time", 0)
+                return started if isinstance(started, int) else 0
+        return 0
+
+
+def space(content: bytes) -> Space:
+    """Raises TraceError when no plane can be decoded."""
+    dropped: Counter[str] = Counter()
+    planes = []
+    for part in _fields(memoryview(content), dropped):
+        try:
+            planes.append(Plane(message("Plane").FromString(bytes(part))))
+        except DecodeError:
+            dropped["a plane that is not protobuf"] += 1
+    if not planes:
+        raise _unreadable(content)
+    return Space(tuple(planes), dropped)
+
+
+def _unreadable(content: bytes) -> TraceError:
+    if content.count(_REPLACED, 0, 1 << 20) > 100:
+        return TraceError(
+            "The protobuf was destroyed: it was converted as if it were UTF-8 text.",
+            hint="Copy the original .xplane.pb again, in binary mode.",
+        )
+    return TraceError("This is no xplane protobuf.", hint="Give the .xplane.pb under plugins/profile/<run>/.")
+
+
+def _fields(content: memoryview, dropped: Counter[str]) -> Iterator[memoryview]:
+    """The planes' bytes. Stops at bytes that are no field, and at a plane longer than what is left."""
+    at = 0
+    while at < len(content):
+        try:
+            key, at = _varint(content, at)
+            size, at = _size(content, at, key & 7)
+        except (IndexError, ValueError):
+            dropped["bytes that are no protobuf field"] += 1
+            return
+        if at + size > len(content):
+            dropped[CUT_SHORT] += 1
+            return
+        if key >> 3 == _PLANE and key & 7 == _LENGTH:
+            yield content[at : at + size]
+        at += size
+
+
+def _size(content: memoryview, at: int, wire: int) -> tuple[int, int]:
+    if wire == _LENGTH:
+        return _varint(content, at)
+    if wire == _VARINT:
+        return 0, _varint(content, at)[1]
+    sizes = {_FIXED64: 8, _FIXED32: 4}
+    if wire not in sizes:
+        raise ValueError(wire)
+    return sizes[wire], at
+
+
+def _varint(content: memoryview, at: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = content[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+    raise ValueError("a varint has at most ten bytes")
+
+
+def _line(line: Any) -> Line:
+    """Picoseconds to ns: the start and the *end* are floored (floored durations would open gaps)."""
+    events = line.events
+    offset_ps = np.fromiter((event.offset_ps for event in events), dtype=np.int64, count=len(events))
+    duration_ps = np.fromiter((event.duration_ps for event in events), dtype=np.int64, count=len(events))
+    start_ns = line.timestamp_ns + offset_ps // 1000
+    end_ns = line.timestamp_ns + (offset_ps + duration_ps) // 1000
+    return Line(_text(line.name), start_ns, end_ns, events)
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
