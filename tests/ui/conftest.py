@@ -52,7 +52,9 @@ def snapshot(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
             return
         assert path.is_file(), f"{path.name} is not there yet: run with --update and look at it"
         kept = path.read_text(encoding="utf-8")
-        difference = "\n".join(difflib.unified_diff(kept.splitlines(), shown.splitlines(), "kept", "shown", lineterm=""))
+        difference = "\n".join(
+            difflib.unified_diff(kept.splitlines(), shown.splitlines(), "kept", "shown", lineterm="")
+        )
         assert kept == shown, f"{path.name} differs (--update rewrites it):\n{difference}"
 
     return check

@@ -63,7 +63,9 @@ STATES = {
 def test_a_panel_looks_as_it_did(
     whole: Path, made_answers: None, snapshot: Callable[[str, str], None], panel: Panel, state: str, size: str
 ) -> None:
-    snapshot(f"panel-{panel.name}-{state}-{size}", drawn(panel, scene(whole, *STATES[state]), SIZES[size], LOOKS["unicode"]))
+    snapshot(
+        f"panel-{panel.name}-{state}-{size}", drawn(panel, scene(whole, *STATES[state]), SIZES[size], LOOKS["unicode"])
+    )
 
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.name)

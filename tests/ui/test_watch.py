@@ -231,7 +231,7 @@ async def test_a_click_focuses_a_panel_or_chooses_a_strategy(folder: Path, stage
     async with staged(folder) as stage:
         await stage.pilot.click("#memory")
         await stage.rest()
-        assert stage.watch._focused == "memory"  # noqa: SLF001
+        assert stage.watch._focused == "memory"
         await stage.pilot.click("#comparison", offset=(6, 4))
         await stage.rest()
         assert stage.watch.selected == "pmap"
@@ -274,7 +274,7 @@ async def test_a_folder_that_becomes_unreadable_is_told_in_two_lines_and_no_trac
 ) -> None:
     async with staged(folder, at_ns=9 * made.S) as stage:
         (folder / "pmap" / "experiment.json").write_bytes(msgspec.json.encode({"format": 99}))
-        stage.playback._reel._readers.clear()  # noqa: SLF001
+        stage.playback._reel._readers.clear()
         await stage.pilot.press("right")
         await stage.pilot.pause(0.3)
         failure = stage.app.failure
