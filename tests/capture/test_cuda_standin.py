@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from meshscope.recording.entries import Checked, Entry, MemoryMeasured, RankStarted, StepDone, TraceWritten
 from meshscope.recording.journal import Tail
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from meshscope.analysis.breakdown import RankBreakdown, breakdown
 from meshscope.intervals import Intervals, union
 from meshscope.run import Gallery

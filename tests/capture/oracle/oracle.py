@@ -47,6 +47,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
+
 from options import Options
 
 MS = 1_000_000

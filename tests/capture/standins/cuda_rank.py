@@ -14,6 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import torch
+
 from meshscope.capture.workers.post import Post
 from meshscope.capture.workers.rank_journal import RankJournal
 from meshscope.experiment import Experiment
@@ -41,7 +42,7 @@ def stand_in():
 
 
 def main(recording: Path) -> None:
-    global STEP  # noqa: PLW0603
+    global STEP
     (recording / "traces").mkdir(parents=True)
     now = time.time_ns()
     experiment = Experiment(
@@ -58,7 +59,7 @@ def main(recording: Path) -> None:
     model = torch.nn.Linear(32, 32)
     optimizer = torch.optim.AdamW(model.parameters())
     watch.started(parameters=lambda: model, optimizer=lambda: optimizer)
-    for STEP in range(8):  # noqa: PLW2901  # the stand-in's clock
+    for STEP in range(8):  # the stand-in's clock
         with watch.step(STEP):
             loss = model(watch.batch(lambda: torch.ones(2, 32))).tanh().sum()
             loss.backward()
