@@ -10,6 +10,10 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update", action="store_true", help="rewrite kept answers and snapshots; review them as a diff")
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The corpus of real traces beside the project; tests that need it skip where it is absent."""

@@ -51,11 +51,14 @@ class SpanTable:
     def __len__(self) -> int:
         return len(self.start_ns)
 
-    def where(self, keep: npt.NDArray[np.bool_]) -> SpanTable:
-        """The rows for which ``keep`` is true; the name tables are shared, ``link`` is dropped (rows move)."""
+    def where(self, keep: npt.NDArray[np.bool_] | npt.NDArray[np.integer[Any]]) -> SpanTable:
+        """The rows that a mask keeps, or the rows of some numbers in their order.
+
+        The name tables are shared, ``link`` is dropped (rows move).
+        """
         columns: dict[str, Any] = {name: getattr(self, name)[keep] for name in COLUMNS}
         columns.update((name, getattr(self, name)) for name in NAME_TABLES)
-        columns["link"] = np.full(int(keep.sum()), -1, dtype=np.int64)
+        columns["link"] = np.full(len(columns["start_ns"]), -1, dtype=np.int64)
         return SpanTable(**columns)
 
     def shifted(self, by_ns: int) -> SpanTable:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -48,10 +48,10 @@ class Steps:
     profiled_median_ns: float = math.nan
     profiled_slowdown_frac: float = math.nan
     profiler_cost_frac: float = math.nan
-    number: npt.NDArray[np.int32] = np.empty(0, np.int32)  # noqa: RUF009  # shared, never written
-    duration_ns: npt.NDArray[np.int64] = np.empty(0, np.int64)  # noqa: RUF009
-    is_profiled: npt.NDArray[np.bool_] = np.empty(0, np.bool_)  # noqa: RUF009
-    loss: npt.NDArray[np.float64] = np.empty(0, np.float64)  # noqa: RUF009
+    number: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    duration_ns: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    is_profiled: npt.NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+    loss: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True, eq=False)

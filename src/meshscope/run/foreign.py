@@ -20,6 +20,7 @@ from meshscope.run.ledger import fold
 from meshscope.run.state import Run
 from meshscope.spans import Window
 
+_JAX_COPY = ".trace.json.gz"
 Refusal = tuple[str, str, str]
 
 
@@ -62,7 +63,12 @@ def _files(paths: Iterable[Path]) -> list[Path]:
             found.append(path)
         else:
             raise InputError(f"{path} does not exist.", hint="Check the path.")
-    return list(dict.fromkeys(found))
+    return [path for path in dict.fromkeys(found) if not _is_copy(path)]
+
+
+def _is_copy(path: Path) -> bool:
+    """JAX writes its xplane a second time as JSON beside it."""
+    return path.name.endswith(_JAX_COPY) and path.with_name(path.name.removesuffix(_JAX_COPY) + ".xplane.pb").is_file()
 
 
 def _suffixes() -> str:

@@ -56,6 +56,14 @@ class Gallery:
         return min(reader.start_unix_ns for reader in self._readers.values())
 
     @property
+    def stretches(self) -> tuple[tuple[str, int, int], ...]:
+        """Strategy, start and newest entry (unix ns) of every recording there is, in the plan's order."""
+        return tuple(
+            (reader.experiment.strategy, reader.start_unix_ns, reader.newest_unix_ns)
+            for reader in self._readers.values()
+        )
+
+    @property
     def end_unix_ns(self) -> int | None:
         """When all of it had ended; None while anything goes on or is still to come."""
         self._find()

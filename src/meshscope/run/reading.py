@@ -42,6 +42,11 @@ class RunReader:
     def start_unix_ns(self) -> int:
         return self.experiment.t0_unix_ns
 
+    @property
+    def newest_unix_ns(self) -> int:
+        """When the newest entry was written that has been read; the start while there is none."""
+        return self.start_unix_ns + (self._times[-1] if self._times else 0)
+
     def at(self, unix_ns: int) -> Run:
         """What was known at a time; reads what the writers have appended meanwhile."""
         with self._lock:
@@ -59,7 +64,7 @@ class RunReader:
         """When the recording ended; None while it goes on. A lost one ends once its silence says so."""
         with self._lock:
             self._poll()
-            last_unix_ns = self.start_unix_ns + (self._times[-1] if self._times else 0)
+            last_unix_ns = self.newest_unix_ns
             if self._ended:
                 return last_unix_ns
             silent_ns = self._wall() - last_unix_ns

@@ -1,0 +1,163 @@
+"""``analyze --json``: one object that other programs rely on (format 1).
+
+A number that cannot be known is absent, and ``cannot_say`` tells why; nothing that is not finite is ever written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import msgspec
+
+from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
+from meshscope.analysis.collectives import CollectiveTotal, collectives
+from meshscope.analysis.devices import devices
+from meshscope.analysis.memory import RankMemory, memory
+from meshscope.analysis.standing import device_kind
+from meshscope.analysis.steps import Steps, steps
+from meshscope.run import Run
+
+FORMAT = 1
+
+Doubts = dict[str, list[str]]
+
+_NO_STEP = "no profiled step lies wholly in a window"
+_NO_JOURNAL = "a trace alone shows only steps that were being profiled"
+_NO_MEASURED = "no unprofiled step past warm-up"
+_NO_TRANSFER = "waiting and transfer are told apart only where the trace records the waiting"
+_STEP_NS = ("median_ns", "p95_ns", "spread_ns", "first_ns", "compile_ns", "profiled_median_ns")
+_STEP_RATES = ("samples_per_s", "samples_per_s_spread", "tokens_per_s", "data_wait_frac", "loss_last",
+               "profiled_slowdown_frac", "profiler_cost_frac")  # fmt: skip
+
+
+def analysis_json(runs: Sequence[Run], refused: Iterable[tuple[str, str, str]] = ()) -> str:
+    """The object as text. ``refused`` lists (path, why, hint) of what could not be read at all."""
+    return msgspec.json.format(msgspec.json.encode(analysis(runs, refused)), indent=1).decode()
+
+
+def analysis(runs: Sequence[Run], refused: Iterable[tuple[str, str, str]] = ()) -> dict[str, Any]:
+    """The same as plain values."""
+    inside = [(f"{run.path}/{path}", why, hint) for run in runs for path, why, hint in run.refused]
+    return {
+        "format": FORMAT,
+        "recordings": [_recording(run) for run in runs],
+        "refused": [{"path": path, "why": why, "hint": hint} for path, why, hint in (*refused, *inside)],
+    }
+
+
+def _recording(run: Run) -> dict[str, Any]:
+    doubts: Doubts = {}
+    for window in run.windows:
+        for what, why in window.cannot_say:
+            _doubt(doubts, what, why)
+    said = {
+        "path": run.path,
+        "framework": run.experiment.framework,
+        "strategy": run.experiment.strategy or None,
+        "device_kind": device_kind(run),
+        "outcome": run.ended.outcome if run.ended else "lost" if run.is_lost else None,
+        "ranks": [_rank(run, rank, doubts) for rank in breakdown(run)],
+        "collectives": [_collective(found, doubts) for found in collectives(run)],
+        "memory": [_memory(rank) for rank in memory(run)],
+        "steps": _steps(run, steps(run), doubts),
+        "devices": _devices(run, doubts),
+        "findings": [],
+    }
+    listed = [{"what": what, "why": why} for what, whys in sorted(doubts.items()) for why in whys]
+    return said | {"cannot_say": listed}
+
+
+def _doubt(doubts: Doubts, what: str, why: str) -> None:
+    whys = doubts.setdefault(what, [])
+    if why not in whys:
+        whys.append(why)
+
+
+def _rank(run: Run, rank: RankBreakdown, doubts: Doubts) -> dict[str, Any]:
+    mine = [window for window in run.windows if window.rank == rank.rank]
+    said: dict[str, Any] = {
+        "rank": rank.rank,
+        "device": rank.device,
+        "rank_from": rank.rank_from,
+        "windows": [
+            {"start_ns": w.start_ns, "end_ns": w.end_ns, "steps": list(w.steps), "complete": w.is_complete}
+            for w in mine
+        ],
+    }
+    if rank.device_kind != "none":
+        said["breakdown"] = _breakdown(rank.total)
+        if rank.per_step is not None:
+            said["per_step"] = _breakdown(rank.per_step) | {"steps": len(rank.steps)}
+        else:
+            _doubt(doubts, "per_step", _NO_STEP)
+    said["events"] = {
+        "read": rank.events_read,
+        "device": rank.events_device,
+        "dropped": rank.dropped,
+        "repaired": rank.repaired,
+    }
+    return said
+
+
+def _breakdown(found: Breakdown) -> dict[str, int]:
+    return {name: value for name, value in asdict(found).items() if value is not None}
+
+
+def _collective(found: CollectiveTotal, doubts: Doubts) -> dict[str, Any]:
+    said = {name: value for name, value in asdict(found).items() if value is not None}
+    said["ranks"] = list(found.ranks)
+    if found.transfer_ns is None:
+        _doubt(doubts, "transfer_ns", _NO_TRANSFER)
+    return said
+
+
+def _memory(rank: RankMemory) -> dict[str, Any]:
+    said: dict[str, Any] = {"rank": rank.rank, "device": rank.device, "step": rank.step, "source": rank.source}
+    known = {"peak_bytes": rank.peak_bytes, "reserved_bytes": rank.pool_bytes, "in_use_bytes": rank.in_use_bytes}
+    said |= {name: value for name, value in known.items() if value is not None}
+    if rank.peak_bytes is not None:
+        said["peak_how"] = rank.peak_how
+    said["categories"] = {c.name: {"bytes": c.size_bytes, "how": c.how} for c in rank.categories}
+    return said
+
+
+def _steps(run: Run, found: Steps, doubts: Doubts) -> dict[str, Any]:
+    said: dict[str, Any] = {
+        "count": found.count,
+        "planned": found.planned,
+        "measured": found.measured,
+        "profiled": found.profiled,
+        "compilations": found.compilations,
+        "recompilations": found.recompilations,
+    }
+    if not found.count:
+        _doubt(doubts, "steps", "no step has finished" if run.experiment.strategy else _NO_JOURNAL)
+        return said
+    for name in (*_STEP_NS, *_STEP_RATES):
+        value = getattr(found, name)
+        if math.isfinite(value):
+            said[name] = round(value) if name in _STEP_NS else value
+        else:
+            _doubt(doubts, f"steps.{name}", _step_why(name, found))
+    return said
+
+
+def _step_why(name: str, found: Steps) -> str:
+    if name == "compile_ns":
+        return "no compilation was recorded"
+    if name.startswith("profiled") and not found.profiled:
+        return "no step was profiled"
+    return "not recorded" if found.measured else _NO_MEASURED
+
+
+def _devices(run: Run, doubts: Doubts) -> list[dict[str, Any]]:
+    found = devices(run)
+    for device, name, why in found.failed:
+        _doubt(doubts, f"{device} {name}", why)
+    return [
+        {"device": f.device, "field": f.field, "count": f.count, "mean": f.mean, "max": f.maximum, "last": f.last}
+        for f in found.fields
+    ]

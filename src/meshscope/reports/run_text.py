@@ -1,0 +1,176 @@
+"""One run in the text report: where its time goes, its collectives, memory, steps, and what cannot be said."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+
+from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
+from meshscope.analysis.memory import CATEGORIES, RankMemory, memory
+from meshscope.analysis.overlap import CollectiveOverlap, overlap
+from meshscope.analysis.progress import progress
+from meshscope.analysis.standing import device_kind, shares
+from meshscope.analysis.steps import Steps, steps
+from meshscope.reports.columns import table, wrapped
+from meshscope.run import Run
+from meshscope.units import UNKNOWN, duration, milliseconds, percent, rate, ratio, size
+
+MOST_RANKS = 16
+
+_SHORT = dict(zip(CATEGORIES, ("params", "grads", "optim", "activ", "temp"), strict=True))
+
+
+def run_lines(run: Run) -> list[str]:
+    """Lines of at most 80 characters (names of files may be longer)."""
+    lines = wrapped(_title(run), indent="")
+    lines += _split(run, breakdown(run))
+    lines += _collectives(overlap(run))
+    lines += _memory(memory(run))
+    lines += _steps(steps(run))
+    lines += _events(run)
+    return lines + _unsaid(run)
+
+
+def _title(run: Run) -> str:
+    here, state = run.experiment, progress(run)
+    kind = device_kind(run).upper() if device_kind(run) != "none" else "no device"
+    if not here.strategy:
+        return f"{run.path}: {here.framework}, {_ranks(here.ranks, kind)}"
+    step = f"step {state.step} of {state.planned}" if state.planned else f"step {state.step}"
+    title = f": {here.title}" if here.title else ""
+    return f"{here.strategy}{title} ({here.framework}, {_ranks(here.ranks, kind)}, {state.state}, {step})"
+
+
+def _ranks(count: int, kind: str) -> str:
+    return f"{count} {kind} rank{'s' if count != 1 else ''}"
+
+
+def _split(run: Run, ranks: tuple[RankBreakdown, ...]) -> list[str]:
+    """Per rank, the mean complete step; the whole window where no step is complete."""
+    known = [rank for rank in ranks if rank.device_kind != "none"]
+    if not known:
+        return []
+    has_steps = all(rank.per_step is not None for rank in known)
+    of = f"mean of {_numbers(known[0].steps)}" if has_steps else "whole windows: no step lies wholly in one"
+    rows = [_split_row(str(rank.rank), rank.per_step if has_steps else rank.total) for rank in known[:MOST_RANKS]]
+    heading = ("rank", "ms", "compute", "hidden", "exposed", "copy", "idle", "wait ms")
+    lines = wrapped(f"where a step goes, in % of it ({of}); compute beside what it hides:", indent="  ")
+    return [*lines, *table(heading, rows, indent="    "), *_more(len(known)), *_refused(run)]
+
+
+def _split_row(name: str, found: Breakdown | None) -> tuple[str, ...]:
+    if found is None:
+        return (name, *[UNKNOWN] * 7)
+    share = shares(found)
+    cells = [percent(share.get(part, math.nan)) for part in ("compute", "hidden", "exposed", "copy", "idle")]
+    wait = UNKNOWN if found.wait_ns is None else milliseconds(found.wait_ns)
+    return (name, milliseconds(found.span_ns), *cells, wait)
+
+
+def _refused(run: Run) -> list[str]:
+    return [line for path, why, _ in run.refused for line in wrapped(f"not read: {path}: {why}", hanging="  ")]
+
+
+def _more(count: int) -> list[str]:
+    return [f"    … {count - MOST_RANKS} more ranks"] if count > MOST_RANKS else []
+
+
+def _numbers(values: Iterable[int]) -> str:
+    """``steps 20–21, 40–41``."""
+    ranges: list[list[int]] = []
+    for value in sorted(set(values)):
+        if ranges and value == ranges[-1][1] + 1:
+            ranges[-1][1] = value
+        else:
+            ranges.append([value, value])
+    words = [f"{low}–{high}" if high > low else f"{low}" for low, high in ranges]
+    return f"step{'s' if len(ranges) > 1 or ranges[0][1] > ranges[0][0] else ''} {', '.join(words)}"
+
+
+def _collectives(found: tuple[CollectiveOverlap, ...]) -> list[str]:
+    if not found:
+        return []
+    of = "per profiled step and rank" if found[0].steps else "per rank, over whole windows"
+    rows = [
+        (
+            row.name,
+            str(row.count),
+            milliseconds(row.busy_ns),
+            percent(ratio(row.hidden_ns, row.busy_ns)),
+            milliseconds(row.exposed_ns),
+            UNKNOWN if row.wait_ns is None else milliseconds(row.wait_ns),
+            UNKNOWN if row.size_bytes is None else size(row.size_bytes),
+        )
+        for row in found
+    ]
+    heading = ("collective", "calls", "ms", "hidden", "exposed ms", "wait ms", "bytes")
+    return [f"  collectives ({of}; hidden in % of their time; calls in all):", *table(heading, rows, indent="    ")]
+
+
+def _memory(ranks: tuple[RankMemory, ...]) -> list[str]:
+    if not ranks:
+        return []
+    names = [name for name in CATEGORIES if any(c.name == name for rank in ranks for c in rank.categories)]
+    rows = [(str(rank.rank), *(_category(rank, name) for name in names), _peak(rank)) for rank in ranks[:MOST_RANKS]]
+    how = dict.fromkeys(f"{_SHORT[c.name]} {c.how}" for rank in ranks for c in rank.categories if c.name in _SHORT)
+    peak_how = dict.fromkeys(f"peak {rank.peak_how}" for rank in ranks if rank.peak_how)
+    lines = ["  memory:", *table(("rank", *(_SHORT[name] for name in names), "peak"), rows, indent="    ")]
+    return [*lines, *_more(len(ranks)), *wrapped(f"({', '.join((*how, *peak_how))})", indent="    ")]
+
+
+def _category(rank: RankMemory, name: str) -> str:
+    return next((size(category.size_bytes) for category in rank.categories if category.name == name), UNKNOWN)
+
+
+def _peak(rank: RankMemory) -> str:
+    return UNKNOWN if rank.peak_bytes is None else size(rank.peak_bytes)
+
+
+def _steps(found: Steps) -> list[str]:
+    if not found.count:
+        return []
+    said = f"steps: {found.measured} unprofiled past warm-up: median {duration(found.median_ns)}"
+    said += f" ± {duration(found.spread_ns)}, p95 {duration(found.p95_ns)}; first {duration(found.first_ns)}"
+    if not math.isnan(found.compile_ns):
+        said += f"; compiled in {duration(found.compile_ns)}"
+    if found.recompilations:
+        said += f"; compiled again {found.recompilations} times"
+    said += f"; {rate(found.samples_per_s)} samples/s, {rate(found.tokens_per_s)} tokens/s"
+    return [*wrapped(said, hanging="  "), *wrapped(_profiler(found), hanging="  ")]
+
+
+def _profiler(found: Steps) -> str:
+    if not found.profiled:
+        return "profiler: not used"
+    longer = "" if math.isnan(found.profiled_slowdown_frac) else f" ({_signed(found.profiled_slowdown_frac)})"
+    cost = percent(found.profiler_cost_frac)
+    took = f"profiler: {found.profiled} profiled steps took {duration(found.profiled_median_ns)}{longer}"
+    return f"{took}; with starting and stopping it, that is {cost} of the training time"
+
+
+def _signed(frac: float) -> str:
+    return f"{'+' if frac >= 0 else '−'}{abs(frac) * 100:.0f} %"
+
+
+def _events(run: Run) -> list[str]:
+    if not run.windows:
+        return []
+    files = {window.source: window.counts.read for window in run.windows}  # one JAX file holds several ranks
+    device = sum(window.counts.device for window in run.windows)
+    said = f"trace events: {sum(files.values())} read, {device} of device work"
+    dropped = {window.source: window.counts.dropped for window in run.windows}
+    repaired = {window.source: window.counts.repaired for window in run.windows}
+    return wrapped(said + _counted("dropped", dropped) + _counted("repaired", repaired), hanging="  ")
+
+
+def _counted(verb: str, files: dict[str, dict[str, int]]) -> str:
+    total: Counter[str] = Counter()
+    for counts in files.values():
+        total.update(counts)
+    return "".join(f"; {verb} {count} ({reason})" for reason, count in sorted(total.items()))
+
+
+def _unsaid(run: Run) -> list[str]:
+    doubts = dict.fromkeys(doubt for window in run.windows for doubt in window.cannot_say)
+    return [line for what, why in doubts for line in wrapped(f"cannot say {what}: {why}", hanging="  ")]

@@ -1,0 +1,51 @@
+"""The report for a terminal without a screen: the comparison, then each run. Every percentage says of what."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from meshscope.analysis.comparison import Comparison, Row, comparison
+from meshscope.reports.columns import encodable, table, wrapped
+from meshscope.reports.run_text import run_lines
+from meshscope.run import Run
+from meshscope.units import UNKNOWN, duration, milliseconds, percent, printable, rate, size
+
+_KEY = "exposed: share of a profiled step; peak: of the fullest rank; profiler: its share of training time."
+_HEADING = ("strategy", "samples/s", "±", "ms/step", "×1", "exposed", "peak", "compile", "profiler")
+
+
+def report(runs: Sequence[Run], *, encoding: str | None = None) -> str:
+    """All of it as text. ``encoding`` is the terminal's (stdout's when None): what it cannot show becomes ASCII."""
+    lines = [] if all(not run.experiment.strategy for run in runs) else _compared(comparison(tuple(runs)))
+    for run in runs:
+        lines += ["", *run_lines(run)]
+    text = "\n".join(printable(line) for line in lines).strip("\n")
+    return encodable(text, encoding or getattr(sys.stdout, "encoding", None) or "utf-8")
+
+
+def _compared(found: Comparison) -> list[str]:
+    lines = wrapped(found.verdict, indent="")
+    lines += ["", *table(_HEADING, [_row(row) for row in found.rows], indent="")]
+    lines += wrapped(_KEY, indent="")
+    for row in found.rows:
+        if row.progress.why:
+            lines += wrapped(f"{row.strategy} {row.progress.state}: {row.progress.why}", indent="", hanging="  ")
+    for note in found.footnotes:
+        lines += wrapped(f"– {note}", indent="", hanging="  ")
+    return lines
+
+
+def _row(row: Row) -> tuple[str, ...]:
+    is_apart = not row.is_ranked and not row.is_baseline
+    return (
+        row.strategy + (" †" if is_apart else ""),
+        rate(row.samples_per_s),
+        rate(row.samples_per_s_spread),
+        milliseconds(row.median_ns),
+        UNKNOWN if row.speedup != row.speedup else f"{row.speedup:.2f}",
+        percent(row.exposed_frac),
+        size(row.peak_bytes),
+        duration(row.compile_ns),
+        percent(row.profiler_cost_frac),
+    )

@@ -1,0 +1,227 @@
+"""The application: one of two doors where meshscope's own errors are caught, and the way out of the terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rich.console import Console
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from meshscope.errors import MeshscopeError
+from meshscope.recording.clock import Clock
+from meshscope.ui import palette
+from meshscope.ui.launching import Launcher
+from meshscope.ui.look import USUAL, Depth, Look
+from meshscope.ui.picture import picture
+from meshscope.ui.playback import Playback, Reel
+from meshscope.ui.screens.start import Start
+from meshscope.ui.screens.watch import Watch
+from meshscope.ui.shelf import shelf
+from meshscope.units import printable
+
+_SYSTEMS = {Depth.NONE: "standard", Depth.ANSI16: "standard", Depth.ANSI256: "256", Depth.TRUECOLOR: "truecolor"}
+_PATIENCE_S = 3.0
+
+# What a program that draws may have switched on; each is harmless where it is off.
+_MODES = ("1000", "1002", "1003", "1006", "1015", "1004", "2004", "2048", "1049")
+_RESTORE = "\x1b[<u" + "".join(f"\x1b[?{mode}l" for mode in _MODES) + "\x1b[?7h\x1b[?25h\x1b[0m"
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the screens behave: their look, the mouse, how often they look at the clock (per second).
+
+    ``speed`` is how much faster than it was a recording plays that is picked on the start screen.
+    """
+
+    look: Look = USUAL
+    has_mouse: bool = True
+    fps: float = 4.0
+    speed: float = 8.0
+
+
+class MeshscopeApp(App[str]):
+    """Shows one screen after another; its result is the line that the shell keeps."""
+
+    ENABLE_COMMAND_PALETTE = True
+    ALLOW_SELECT = False
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+q,ctrl+c", "quit", show=False)]
+
+    def __init__(self, options: Options, first: Callable[[MeshscopeApp], Screen[Any]]) -> None:
+        super().__init__(ansi_color=not options.look.is_painted)
+        self.options = options
+        self.failure: MeshscopeError | None = None
+        self._first = first
+        self.title = "meshscope"
+        self.console = _console(options.look)
+        worn = palette.theme(options.look)
+        self.register_theme(worn)
+        self.theme = worn.name
+        # Textual's palette is drawn in characters that a poor font does not have.
+        self.use_command_palette = not options.look.is_ascii
+
+    def on_mount(self) -> None:
+        if not self.is_headless:
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+                loop.add_signal_handler(number, self._told_to_go, number)
+        self.push_screen(self._first(self))
+
+    def _told_to_go(self, number: int) -> None:
+        """A signal: leave the terminal as it was, and the run as it is."""
+        _last_resort(number)
+        self.exit(return_code=128 + number)
+
+    def fail(self, error: MeshscopeError) -> None:
+        """Leave because of something a person can act on; ``run`` raises it once the terminal is restored."""
+        self.failure = error
+        self.exit(return_code=1)
+
+    def _handle_exception(self, error: Exception) -> None:
+        if isinstance(error, MeshscopeError):
+            self.fail(error)
+        else:
+            super()._handle_exception(error)
+
+    def leave(self, screen: Watch) -> None:
+        """Leave for good, with the line that remains in the shell."""
+        self.exit(farewell(screen))
+
+    def watch_folder(self, folder: Path, reel: Reel) -> None:
+        """Go on to the watch screen: a live run is followed, a recording plays from its beginning."""
+        playback = Playback(folder, reel, Clock())
+        if playback.clock.end_unix_ns is not None:
+            playback.clock.speed = self.options.speed
+            playback.to_start()
+        self.switch_screen(Watch(playback, self.options.look, fps=self.options.fps))
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterator[SystemCommand]:
+        yield SystemCommand("Picture", "Save this screen as an SVG picture", self.action_picture)
+        if isinstance(screen, Watch):
+            yield SystemCommand("Help", "The keys, and what the textures mean", screen.action_help)
+            yield SystemCommand("Profile now", "Ask every rank for a trace of its next steps", screen.action_profile)
+            yield SystemCommand("Quit", "Leave; a live run can be left running", screen.action_leave)
+
+    def action_picture(self) -> None:
+        """Save the screen beside where meshscope was started."""
+        path = Path(f"meshscope-{time.strftime('%Y%m%d-%H%M%S')}.svg")
+        path.write_text(picture(self), encoding="utf-8")
+        if isinstance(self.screen, Watch):
+            self.screen.say(f"Saved {path}")
+
+
+def _console(look: Look) -> Console:
+    """Textual's console, with the colours that the look decided on instead of those it would guess."""
+    return Console(
+        color_system=_SYSTEMS[look.depth],  # type: ignore[arg-type]
+        file=io.StringIO(),
+        markup=False,
+        highlight=False,
+        emoji=False,
+        legacy_windows=False,
+        force_terminal=True,
+        safe_box=False,
+        soft_wrap=False,
+        _environ={key: value for key, value in os.environ.items() if key != "NO_COLOR"},
+    )
+
+
+def farewell(screen: Watch) -> str:
+    """The line for the shell: the verdict, and where the recording is or how to come back to it."""
+    folder = printable(str(screen.playback.folder))
+    standing = screen.standing
+    verdict = printable(standing.comparison.verdict) if standing is not None else ""
+    where = f"Still running: meshscope watch {folder}" if screen.playback.is_running else f"Recorded in {folder}"
+    return f"{verdict} {where}".strip()
+
+
+def watch(
+    folder: Path,
+    *,
+    reel: Reel,
+    options: Options,
+    speed: float | None = None,
+) -> str:
+    """Show a folder until the user leaves; the line for the shell.
+
+    Without ``speed`` the clock follows the newest (a live run); with it the recording plays from its beginning.
+    Raises MeshscopeError with the terminal already restored, SystemExit after a signal or a crash.
+    """
+    clock = Clock()
+    playback = Playback(folder, reel, clock)
+    if speed is not None:
+        clock.speed = speed
+        clock.seek(clock.start_unix_ns)
+    return run(MeshscopeApp(options, lambda _: Watch(playback, options.look, fps=options.fps)))
+
+
+def start(
+    *,
+    options: Options,
+    launcher: Launcher,
+    open_reel: Callable[[Path], Reel],
+    places: Sequence[Path] = (),
+) -> str:
+    """Show the start screen, then what was picked there; the line for the shell, "" when nothing was.
+
+    ``places`` are folders where recordings may stand. Raises like :func:`watch`.
+    """
+    first = Start(launcher, shelf(places), options.look, open_reel=open_reel)
+    return run(MeshscopeApp(options, lambda _: first))
+
+
+def can_draw() -> bool:
+    """Whether there is a terminal to draw on: Textual reads stdin and writes to stderr."""
+    return all(stream is not None and stream.isatty() for stream in (sys.__stdin__, sys.__stdout__, sys.__stderr__))
+
+
+def run(app: MeshscopeApp) -> str:
+    """Run an application and leave the terminal as it was, whatever happens."""
+    with _terminal_kept():
+        line = app.run(mouse=app.options.has_mouse)
+    if app.failure is not None:
+        raise app.failure
+    if app.return_code:
+        raise SystemExit(app.return_code)
+    return line or ""
+
+
+@contextmanager
+def _terminal_kept() -> Iterator[None]:
+    """Textual restores the terminal when it leaves in order; this is for when it does not get that far."""
+    try:
+        yield
+    except BaseException:
+        _restore()
+        raise
+
+
+def _restore() -> None:
+    if sys.__stderr__ is not None and sys.__stderr__.isatty():
+        os.write(sys.__stderr__.fileno(), _RESTORE.encode())
+
+
+def _last_resort(number: int) -> None:
+    """When leaving in order hangs (a terminal that is gone takes no output), leave anyway."""
+
+    def go() -> None:
+        with suppress(OSError):
+            _restore()
+        os._exit(128 + number)
+
+    timer = threading.Timer(_PATIENCE_S, go)
+    timer.daemon = True
+    timer.start()

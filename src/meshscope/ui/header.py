@@ -1,0 +1,144 @@
+"""The lines above everything: what runs, how the clock stands, and the verdict in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from meshscope.analysis.progress import Progress
+from meshscope.ui.marks.cells import Line, Piece, cells, clip, cut, ends, wrapped
+from meshscope.ui.panels.comparison import Standing
+from meshscope.ui.scene import Scene, Stance, Stretch, running
+from meshscope.ui.words import RUNNING, clock_time, doing
+from meshscope.units import printable
+
+
+def height(width: int) -> int:
+    """Always the same for a width, so that nothing below moves: a title, the verdict, and the rail or a blank."""
+    return 3 if width >= 110 else 4
+
+
+def lines(scene: Scene, standing: Standing | None, stretches: Sequence[Stretch], width: int) -> list[Line]:
+    """``height(width)`` lines."""
+    inside = width - 2
+    room = height(width) - 2
+    verdict = wrapped(printable(_verdict(scene, standing)), inside, room)
+    said: list[Line] = [[(" ", "text"), (line, "strong")] for line in verdict]
+    said += [[]] * (room - len(said))
+    title = ends(_title(scene), _status(scene, standing, inside), inside)
+    return [[(" ", "text"), *title], *said, [(" ", "text"), *rail(scene.stance, stretches, inside)]]
+
+
+def _title(scene: Scene) -> list[Piece]:
+    return [("meshscope", "accent"), ("   ", "text"), (printable(subject(scene)), "quiet")]
+
+
+def subject(scene: Scene) -> str:
+    """``tiny · 4 CPU ranks · batch 32 × 128``."""
+    heads = [run.experiment for run in scene.runs]
+    if not heads and scene.plan is None:
+        return ""
+    parallel = [head for head in heads if not head.is_baseline] or heads
+    kinds = (
+        {head.device_kind for head in parallel} or {run.device_kind for run in scene.plan.runs}
+        if scene.plan
+        else {head.device_kind for head in parallel}
+    )
+    ranks = scene.plan.ranks if scene.plan else max(head.ranks for head in parallel)
+    kind = next(iter(kinds)).upper() + " " if len(kinds) == 1 else ""
+    words = [scene.plan.model if scene.plan else heads[0].model, f"{ranks} {kind}rank{'s' if ranks != 1 else ''}"]
+    if parallel and parallel[0].global_batch:
+        length = f" × {parallel[0].sequence_length}" if parallel[0].sequence_length else ""
+        words.append(f"batch {parallel[0].global_batch}{length}")
+    return " · ".join(word for word in words if word)
+
+
+def _verdict(scene: Scene, standing: Standing | None) -> str:
+    if standing is not None and standing.comparison.verdict:
+        return standing.comparison.verdict
+    if scene.runs:
+        return "No verdict yet: it takes a few steps past warm-up."
+    return "Waiting for the first rank to start."
+
+
+def badge(stance: Stance) -> Piece:
+    """How the clock stands, in two words and a sign."""
+    if stance.is_at_end:
+        return "■ ended", "quiet"
+    if stance.is_paused:
+        return "‖ paused", "warn"
+    if stance.is_live:
+        return "● live", "good"
+    return f"▶ ×{stance.speed:g}", "accent"
+
+
+def _status(scene: Scene, standing: Standing | None, width: int) -> list[Piece]:
+    stance = scene.stance
+    so_far = clock_time(stance.now_unix_ns - stance.start_unix_ns)
+    whole = clock_time(stance.last_unix_ns - stance.start_unix_ns)
+    at = so_far if stance.is_live or stance.is_at_end else f"{so_far} of {whole}"
+    parts: list[list[Piece]] = [[badge(stance)], [(at, "text")]]
+    name = running(scene)
+    row = standing.of(name) if standing and name else None
+    if row is not None and row.progress.state in RUNNING and not stance.is_at_end:
+        parts.append([(printable(name), "text"), (" " + doing(row.progress), "text")])
+        parts += [[(words, "quiet")] for words in _next_trace(row.progress)]
+    most = width - 12
+    while len(parts) > 1 and sum(cells(part) + 3 for part in parts) > most:
+        parts.pop()
+    return [piece for index, part in enumerate(parts) for piece in ([("   ", "text")] if index else []) + part]
+
+
+def _next_trace(progress: Progress) -> list[str]:
+    if progress.next_window_steps is None or progress.state != "training":
+        return []
+    return [f"trace in {progress.next_window_steps} steps" if progress.next_window_steps else "trace now"]
+
+
+def rail(stance: Stance, stretches: Sequence[Stretch], width: int) -> list[Piece]:
+    """Where the clock stands in the whole recording, strategy by strategy; blank when it stands at the newest."""
+    span = stance.last_unix_ns - stance.start_unix_ns
+    if stance.is_live or stance.is_at_end or span <= 0 or width < 20:
+        return []
+
+    def column(unix_ns: int) -> int:
+        return min(max((unix_ns - stance.start_unix_ns) * width // span, 0), width - 1)
+
+    here = column(stance.now_unix_ns)
+    text = ["─"] * width
+    for stretch in stretches:
+        _write(text, column(stretch.start_unix_ns), column(stretch.newest_unix_ns), printable(stretch.strategy))
+    text[here] = "●"
+    return [("".join(text[:here]), "compute"), ("●", "strong"), ("".join(text[here + 1 :]), "faint")]
+
+
+def _write(text: list[str], start: int, end: int, name: str) -> None:
+    """A name at the start of its stretch, as far as it has room."""
+    word = f"{clip(name, end - start - 2)} " if end - start > 4 else ""
+    if word.isascii():
+        text[start : start + len(word)] = word
+
+
+def footer(stance: Stance, width: int, *, is_running: bool, is_small: bool) -> list[Piece]:
+    """The keys, the less needed ones left out where they find no room."""
+    play = "play" if stance.is_paused else "again" if stance.is_at_end else "pause"
+    keys = [
+        ("↑↓", "strategy", 2),
+        ("tab", "panel", 3),
+        ("enter", "maximise", 4),
+        ("space", play, 1),
+        ("←→", "seek", 5),
+        ("<>", "speed", 6),
+        ("end", "newest", 7),
+        ("?", "help", 0),
+        ("q", "quit", 0),
+    ]
+    if is_running:
+        keys.insert(7, ("p", "profile now", 1))
+    if is_small:
+        keys.append(("", "80 × 24 shows more", 1))
+    while sum(len(key) + len(word) + 3 for key, word, _ in keys) > width - 1 and max(rank for *_, rank in keys):
+        keys.remove(max(keys, key=lambda entry: entry[2]))
+    pieces: list[Piece] = [(" ", "text")]
+    for key, word, _ in keys:
+        pieces += [(key, "key"), (f" {word}  " if key else f"{word}  ", "quiet")]
+    return cut(pieces, width)

@@ -1,0 +1,72 @@
+"""What can be started here, and starting it: the side of capture that the start screen sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from meshscope.capture import frameworks, launch, scripts
+from meshscope.capture.request import Request
+from meshscope.discovery import Workload, bundled, workloads
+from meshscope.experiment import Plan
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A strategy that may be picked; ``why_not`` says why it cannot run here and what mends that, "" if it can."""
+
+    strategy: str
+    title: str
+    is_baseline: bool = False
+    why_not: str = ""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A preset and what it is in a few words."""
+
+    name: str
+    about: str
+
+
+class Launcher(Protocol):
+    """Plans and starts runs. Errors are MeshscopeErrors, raised before any process starts."""
+
+    def offers(self) -> tuple[Offer, ...]: ...
+
+    def models(self) -> tuple[Model, ...]: ...
+
+    def plan(self, request: Request) -> Plan: ...
+
+    def start(self, folder: Path, plan: Plan) -> int: ...
+
+
+class Bundled:
+    """The bundled workloads on this machine."""
+
+    def offers(self) -> tuple[Offer, ...]:
+        return tuple(_offer(workload) for workload in workloads())
+
+    def models(self) -> tuple[Model, ...]:
+        presets = scripts.options_module(bundled("workloads")).PRESETS
+        return tuple(Model(name, _about(preset)) for name, preset in presets.items())
+
+    def plan(self, request: Request) -> Plan:
+        return launch.plan(request)
+
+    def start(self, folder: Path, plan: Plan) -> int:
+        return launch.start(folder, plan)
+
+
+def _offer(workload: Workload) -> Offer:
+    absent = frameworks.missing(workload.framework)
+    why_not = f"needs {', '.join(absent)}: pip install 'meshscope[{workload.framework}]'" if absent else ""
+    return Offer(workload.strategy, workload.title, workload.is_baseline, why_not)
+
+
+def _about(preset: object) -> str:
+    words = (("layers", "{} layers"), ("width", "width {}"), ("seq", "{} tokens"), ("batch", "batch {}"),
+             ("steps", "{} steps"))  # fmt: skip
+    known = ((phrase, getattr(preset, name, None)) for name, phrase in words)
+    return ", ".join(phrase.format(value) for phrase, value in known if value is not None)

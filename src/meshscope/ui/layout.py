@@ -1,0 +1,88 @@
+"""Where everything goes for a terminal of a given size: a pure function, so that resizing is one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+MARGIN = 1
+GAP = 3
+LEAST_WIDTH = 36
+LEAST_HEIGHT = 9
+
+
+@dataclass(frozen=True)
+class Rect:
+    x: int
+    y: int
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """``panels`` holds a place for each panel that is seen; ``pages`` counts the sets that take turns."""
+
+    header: Rect
+    footer: Rect
+    panels: dict[str, Rect] = field(default_factory=dict)
+    page: int = 0
+    pages: int = 1
+
+
+def arrangement(
+    width: int,
+    height: int,
+    *,
+    header: int,
+    table: int,
+    names: Sequence[str],
+    focused: str,
+    is_maximised: bool = False,
+) -> Arrangement:
+    """The comparison (the first of ``names``) above, the other panels in a grid below.
+
+    Panels that find no room of LEAST_WIDTH × LEAST_HEIGHT take turns by page; the focused one is always seen.
+    ``header`` and ``table`` are the lines wanted by the header and by the comparison's drawing with its title.
+    """
+    top = min(header, max(height - 2, 1))
+    head, foot = Rect(0, 0, width, top), Rect(0, max(height - 1, 0), width, 1)
+    inside = Rect(MARGIN, top, max(width - 2 * MARGIN, 1), max(height - 1 - top, 0))
+    if is_maximised:
+        return Arrangement(head, foot, {focused: inside})
+    comparison, *others = names
+    least = min(LEAST_HEIGHT, max(inside.height // 2, 1))
+    own = max(min(table, inside.height - least), min(3, inside.height))
+    places = {comparison: Rect(inside.x, inside.y, inside.width, own)}
+    area = Rect(inside.x, inside.y + own, inside.width, inside.height - own)
+    if area.height < 3 or not others:
+        return Arrangement(head, foot, places)
+    columns, rows = _grid(area, len(others))
+    seats = columns * rows
+    pages = -(-len(others) // seats)
+    page = others.index(focused) // seats if focused in others else 0
+    shown = others[page * seats : (page + 1) * seats]
+    return Arrangement(head, foot, places | _seated(area, columns, shown), page, pages)
+
+
+def _grid(area: Rect, count: int) -> tuple[int, int]:
+    columns = max(min((area.width + GAP) // (LEAST_WIDTH + GAP), 3, count), 1)
+    rows = max(min(-(-count // columns), area.height // LEAST_HEIGHT), 1)
+    return columns, rows
+
+
+def _seated(area: Rect, columns: int, names: Sequence[str]) -> dict[str, Rect]:
+    """Names from left to right, then down; rows have a blank line between them."""
+    lines = [names[at : at + columns] for at in range(0, len(names), columns)]
+    places: dict[str, Rect] = {}
+    y = area.y
+    for index, line in enumerate(lines):
+        left = len(lines) - index
+        height = (area.y + area.height - y - (left - 1)) // left
+        x = area.x
+        for place, name in enumerate(line):
+            width = (area.x + area.width - x - GAP * (len(line) - place - 1)) // (len(line) - place)
+            places[name] = Rect(x, y, width, height)
+            x += width + GAP
+        y += height + 1
+    return places

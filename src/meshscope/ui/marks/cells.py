@@ -1,0 +1,134 @@
+"""Lines of text in roles, cut to the cell, and turned into strips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from textual.strip import Strip
+
+from meshscope.ui.look import Look
+from meshscope.ui.palette import style
+
+Piece = tuple[str, str]
+Line = Sequence[Piece]
+
+# One cell for one cell, so that what was aligned stays aligned.
+_PLAIN = str.maketrans({
+    "–": "-", "—": "-", "−": "-", "·": "|", "±": "~", "×": "x", "µ": "u", "…": ".", "▸": ">", "◂": "<", "●": "*",
+    "○": "o", "◐": "*", "✓": "+", "✗": "x", "■": "#", "▲": "^", "▴": "^", "▾": "v", "▶": ">", "▌": "|", "│": "|",
+    "─": "-", "━": "=", "╸": "=", "└": "+", "┴": "+", "┬": "+", "├": "+", "↑": "^", "↓": "v", "←": "<", "→": ">",
+    "⏎": "<", "⇥": ">", "‖": "=", "�": "?", "\u2009": " ", "\u202f": " ", "\u00a0": " ", "’": "'", "“": '"', "”": '"',
+    "≤": "<", "≥": ">", "≈": "~", "△": "!", "†": "+", "≠": "!", "☐": " ", "☑": "x", "Δ": "d", "σ": "s",
+})  # fmt: skip
+
+
+def plain(text: str) -> str:
+    """The same cells in ASCII; what has no likeness becomes ``?``, once per cell."""
+    likeness = text.translate(_PLAIN)
+    if likeness.isascii():
+        return likeness
+    return "".join(c if c.isascii() else "?" * cell_len(c) for c in likeness)
+
+
+def clip(text: str, width: int) -> str:
+    """At most ``width`` cells; what is cut off is shown as ``…``."""
+    if width <= 0:
+        return ""
+    if cell_len(text) <= width:
+        return text
+    return set_cell_size(text, width - 1) + "…" if width > 1 else "…"
+
+
+def left(text: str, width: int) -> str:
+    """Exactly ``width`` cells, text at the left."""
+    return set_cell_size(clip(text, width), width) if width > 0 else ""
+
+
+def right(text: str, width: int) -> str:
+    """Exactly ``width`` cells, text at the right."""
+    text = clip(text, width)
+    return " " * (width - cell_len(text)) + text
+
+
+def cells(line: Iterable[Piece]) -> int:
+    """How many cells a line takes."""
+    return sum(cell_len(text) for text, _ in line)
+
+
+def cut(line: Line, width: int) -> list[Piece]:
+    """The line in at most ``width`` cells, ending in ``…`` where something had to go."""
+    if cells(line) <= width:
+        return list(line)
+    kept: list[Piece] = []
+    room = width
+    for text, role in line:
+        size = cell_len(text)
+        if size >= room:
+            # Something follows or is cut here, so the last cell says so.
+            kept.append((clip(text + "…", room), role))
+            break
+        kept.append((text, role))
+        room -= size
+    return kept
+
+
+def filled(line: Line, width: int, role: str = "text") -> list[Piece]:
+    """The line in exactly ``width`` cells."""
+    kept = cut(line, width)
+    missing = width - cells(kept)
+    return [*kept, (" " * missing, role)] if missing > 0 else kept
+
+
+def ends(first: Line, last: Line, width: int) -> list[Piece]:
+    """``first`` at the left and ``last`` at the right of ``width`` cells; the first gives way."""
+    last = cut(last, width)
+    room = width - cells(last)
+    return [*filled(first, max(room - 1, 0)), *([(" ", "text")] if room > 0 else []), *last]
+
+
+def wrapped(text: str, width: int, most: int) -> list[str]:
+    """Words on at most ``most`` lines of ``width`` cells; the last line is clipped."""
+    lines: list[str] = []
+    rest = text.strip()
+    while rest and len(lines) < most - 1 and cell_len(rest) > width:
+        head = set_cell_size(rest, width)
+        at = head.rfind(" ")
+        at = at if at > width // 3 else len(head.rstrip())
+        lines.append(rest[:at].rstrip())
+        rest = rest[at:].lstrip()
+    return [*lines, clip(rest, width)] if rest else lines
+
+
+def aired(lines: Sequence[Line], room: int) -> list[Line]:
+    """The lines with a blank one after each, where ``room`` lines are enough for that; else as they are."""
+    if 2 * len(lines) > room:
+        return list(lines)
+    return [line for pair in ((line, ()) for line in lines) for line in pair]
+
+
+def strip(line: Line, width: int, look: Look) -> Strip:
+    """A strip of exactly ``width`` cells; neighbours of one role become one segment."""
+    segments: list[Segment] = []
+    run: list[str] = []
+    current: str | None = None
+    for text, role in filled(line, width):
+        if role != current and run:
+            segments.append(_segment("".join(run), current or "text", look))
+            run = []
+        current = role
+        run.append(text)
+    if run:
+        segments.append(_segment("".join(run), current or "text", look))
+    return Strip(segments, width)
+
+
+def strips(lines: Iterable[Line], width: int, height: int, look: Look) -> list[Strip]:
+    """Exactly ``height`` strips: the lines, then blank ones."""
+    drawn = [strip(line, width, look) for line in list(lines)[:height]]
+    return drawn + [strip((), width, look)] * (height - len(drawn))
+
+
+def _segment(text: str, role: str, look: Look) -> Segment:
+    return Segment(plain(text) if look.is_ascii else text, style(role, look))

@@ -1,0 +1,80 @@
+"""A series in one line of cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from meshscope.ui.look import Look
+from meshscope.ui.marks.cells import Piece
+
+Floats = npt.NDArray[np.float64]
+
+BLOCKS = " ▁▂▃▄▅▆▇█"
+PLAIN = " _.-:=+*#"
+
+
+def binned(values: Sequence[float] | Floats, width: int) -> Floats:
+    """At most ``width`` means of equally many neighbours, NaN where a bin holds no number.
+
+    How many go into a bin is a power of two, and bins start at the first value, so a growing series keeps its
+    shape: only the last cell changes until the line is full and halves.
+    """
+    series = np.asarray(values, dtype=np.float64)
+    if not len(series) or width <= 0:
+        return np.empty(0)
+    size = 1
+    while math.ceil(len(series) / size) > width:
+        size *= 2
+    starts = np.arange(0, len(series), size)
+    known = ~np.isnan(series)
+    counts = np.add.reduceat(known.astype(np.int64), starts)
+    sums = np.add.reduceat(np.where(known, series, 0.0), starts)
+    means: Floats = np.divide(sums, counts, out=np.full(len(starts), math.nan), where=counts > 0)
+    return means
+
+
+def stretched(values: Sequence[float] | Floats, width: int) -> Floats:
+    """``binned``, and where a short series leaves room, each value in 2 or 4 cells."""
+    series = binned(values, width)
+    times = next((times for times in (4, 2) if len(series) * times <= width), 1)
+    return np.repeat(series, times)
+
+
+def sparkline(
+    values: Sequence[float] | Floats,
+    width: int,
+    look: Look,
+    *,
+    low: float,
+    high: float,
+    height: int = 1,
+    role: str = "gauge",
+) -> list[list[Piece]]:
+    """``height`` lines of bars between ``low`` and ``high``, from left to right in ``width`` cells; a gap is ``·``.
+
+    A value at or below ``low`` is the lowest mark, not a blank: it was measured.
+    """
+    series = stretched(values, width).tolist()
+    signs = PLAIN if look.is_ascii else BLOCKS
+    levels = [math.nan if math.isnan(value) else level(value, low, high, 8 * height) for value in series]
+    lines: list[list[Piece]] = []
+    for floor in reversed(range(height)):
+        line = [_cell(value - 8 * floor, signs, role, is_lowest=not floor) for value in levels]
+        lines.append([*line, (" " * (width - len(line)), "text")])
+    return lines
+
+
+def _cell(eighths: float, signs: str, role: str, *, is_lowest: bool) -> Piece:
+    if math.isnan(eighths):
+        return (("." if signs == PLAIN else "·") if is_lowest else " ", "faint")
+    return signs[min(max(int(eighths), 0), 8)], role
+
+
+def level(value: float, low: float, high: float, levels: int) -> int:
+    """The level 1…``levels`` of a value between ``low`` and ``high``."""
+    share = (value - low) / (high - low) if high > low else (0.0 if value <= low else 1.0)
+    return min(max(math.ceil(share * levels), 1), levels)

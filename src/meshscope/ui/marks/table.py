@@ -1,0 +1,76 @@
+"""Columns of fixed width: headings with units above, numbers at the right, and what gives way when room is short."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from meshscope.ui.marks.cells import Piece, cells, cut, left, right
+
+
+@dataclass(frozen=True)
+class Column:
+    """``width`` cells; ``rank`` 0 always stays, higher ones leave first. ``grows`` takes up to ``most`` cells."""
+
+    name: str
+    heading: str
+    width: int
+    rank: int = 0
+    is_text: bool = False
+    grows: bool = False
+    most: int = 0
+    gap: int = 2
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A column that found room: it starts at cell ``start`` and takes ``width``."""
+
+    column: Column
+    start: int
+    width: int
+
+
+def placed(columns: Sequence[Column], width: int) -> tuple[Placed, ...]:
+    """The columns that fit ``width`` cells, in their order; those of the highest rank leave first."""
+    kept = list(columns)
+    while len(kept) > 1 and _needed(kept) > width and max(column.rank for column in kept) > 0:
+        kept.remove(max(reversed(kept), key=lambda column: column.rank))
+    spare = max(width - _needed(kept), 0)
+    found, at = [], 0
+    for index, column in enumerate(kept):
+        start = at + (column.gap if index else 0)
+        size = max(min(column.width + spare, column.most), column.width) if column.grows else column.width
+        spare -= size - column.width
+        found.append(Placed(column, start, size))
+        at = start + size
+    return tuple(found)
+
+
+def heading(columns: Sequence[Placed], role: str = "quiet") -> list[Piece]:
+    """The line of headings."""
+    return row(columns, {p.column.name: [(p.column.heading, role)] for p in columns})
+
+
+def row(columns: Sequence[Placed], content: dict[str, list[Piece]]) -> list[Piece]:
+    """One line: each column's pieces at its place; numbers at the right, text at the left, absent is blank."""
+    line: list[Piece] = []
+    at = 0
+    for place in columns:
+        line.append((" " * (place.start - at), "text"))
+        line += _within(content.get(place.column.name, []), place)
+        at = place.start + place.width
+    return line
+
+
+def _within(pieces: list[Piece], place: Placed) -> list[Piece]:
+    if len(pieces) == 1:
+        text, role = pieces[0]
+        return [((left if place.column.is_text else right)(text, place.width), role)]
+    pieces = cut(pieces, place.width)
+    blank: Piece = (" " * (place.width - cells(pieces)), "text")
+    return [*pieces, blank] if place.column.is_text else [blank, *pieces]
+
+
+def _needed(columns: Sequence[Column]) -> int:
+    return sum(column.width + (column.gap if index else 0) for index, column in enumerate(columns))

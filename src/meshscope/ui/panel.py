@@ -1,0 +1,74 @@
+"""What a panel is: a question put to a run, and a drawing of its answer. One file in ``panels/`` makes one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from textual.strip import Strip
+
+from meshscope.errors import MeshscopeError
+from meshscope.ui.look import USUAL, Look
+from meshscope.ui.marks.cells import Piece, strips, wrapped
+from meshscope.ui.scene import Scene, version
+from meshscope.units import printable
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What a drawing is made for. ``scroll`` counts lines back from the newest, ``selected`` is a strategy."""
+
+    width: int
+    height: int
+    look: Look = USUAL
+    now_unix_ns: int = 0
+    selected: str = ""
+    scroll: int = 0
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """What an answer stands on: ``of`` in words, when that was, and what measuring it cost."""
+
+    of: str = ""
+    at_unix_ns: int | None = None
+    cost_frac: float | None = None
+
+
+UNSTATED = Fresh()
+
+
+@dataclass(frozen=True)
+class Panel:
+    """``question`` runs in a thread and may take its time; ``draw`` is called on every change and computes nothing.
+
+    ``depends`` gives a key of the run; while it is unchanged the question is not asked again. ``promise`` says what
+    will fill the panel. ``is_overall`` asks about all runs together, whichever is selected. Titles and promises are
+    written by us; everything else goes through ``units.printable``.
+    """
+
+    name: str
+    title: str
+    number: int
+    promise: str
+    question: Callable[[Scene], Any]
+    draw: Callable[[Any, Frame], list[Strip]]
+    fresh: Callable[[Any], Fresh] = lambda _: Fresh()
+    depends: Callable[[Scene], Hashable] = lambda scene: version(scene.run)
+    is_overall: bool = False
+
+
+def note(text: str, frame: Frame, role: str = "quiet") -> list[Strip]:
+    """A few words where a drawing would be."""
+    lines: list[list[Piece]] = [[(line, role)] for line in wrapped(printable(text), frame.width, max(frame.height, 1))]
+    return strips(lines, frame.width, frame.height, frame.look)
+
+
+def refusal(error: MeshscopeError, frame: Frame) -> list[Strip]:
+    """What went wrong and what to do, where a drawing would be."""
+    first = [[(line, "bad")] for line in wrapped(printable(error.message), frame.width, max(frame.height - 1, 1))]
+    then = [
+        [(line, "quiet")] for line in wrapped(printable(error.hint), frame.width, max(frame.height - len(first), 1))
+    ]
+    return strips([*first, *then], frame.width, frame.height, frame.look)

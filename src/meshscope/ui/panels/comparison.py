@@ -1,0 +1,220 @@
+"""The strategies side by side: who leads, where a step of each goes, and how far each has come."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from textual.strip import Strip
+
+from meshscope.analysis.comparison import Comparison, Row, comparison
+from meshscope.experiment import PlannedRun
+from meshscope.ui.marks.bars import stacked
+from meshscope.ui.marks.cells import Line, Piece, cells, strips, wrapped
+from meshscope.ui.marks.table import Column, Placed, heading, placed, row
+from meshscope.ui.palette import texture
+from meshscope.ui.panel import Frame, Panel
+from meshscope.ui.scene import Scene, version
+from meshscope.ui.words import RUNNING, doing, glyph, spread, times, whole_percent
+from meshscope.units import NS_PER_MS, UNKNOWN, duration, milliseconds, percent, printable, rate, size
+
+SHARES = ("compute", "hidden", "exposed", "copy", "idle")
+
+_COLUMNS = (
+    Column("strategy", "   strategy", 11, is_text=True),
+    Column("rate", "samples/s", 9),
+    Column("time", "ms/step", 7),
+    Column("speedup", "×1", 4),
+    Column("efficiency", "eff", 5, rank=5),
+    Column("bar", "where it goes", 13, is_text=True, grows=True, most=140, gap=3),
+    Column("exposed", "exposed", 7),
+    Column("peak", "peak/rank", 9),
+    Column("compile", "compile", 7, rank=6),
+    Column("cost", "profiler", 8, rank=8),
+    Column("lines", "lines", 5, rank=7),
+    Column("state", "", 12, rank=3, is_text=True, gap=3),
+)
+# Above this width there is room for a spread beside each mean, below for the means alone.
+_WIDE = 100
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The comparison of what has started, and what is only planned; ``order`` names every strategy."""
+
+    comparison: Comparison
+    waiting: tuple[PlannedRun, ...]
+    order: tuple[str, ...]
+
+    def of(self, strategy: str) -> Row | None:
+        return next((row for row in self.comparison.rows if row.strategy == strategy), None)
+
+
+def question(scene: Scene) -> Standing:
+    """The standing of every strategy, started or not."""
+    started = {run.experiment.strategy for run in scene.runs}
+    planned = scene.plan.runs if scene.plan else []
+    waiting = tuple(run for run in planned if run.strategy not in started)
+    return Standing(comparison(scene.runs), waiting, scene.strategies)
+
+
+def height(standing: Standing) -> int:
+    """How many lines a drawing needs: a heading, a line per strategy, one per failure, and the legend."""
+    failures = sum(1 for row in standing.comparison.rows if row.progress.why)
+    return 2 + len(standing.order) + failures
+
+
+def draw(standing: Standing, frame: Frame) -> list[Strip]:
+    columns = _columns(standing, frame)
+    lines: list[Line] = [heading(columns)]
+    for strategy in standing.order:
+        found = standing.of(strategy)
+        is_chosen = strategy == frame.selected
+        if found is None:
+            lines.append(_waiting(strategy, columns, frame, is_chosen=is_chosen))
+            continue
+        lines.append(_row(found, columns, frame, is_chosen=is_chosen, leads=strategy == standing.comparison.leader))
+        if found.progress.why:
+            lines.append([("      ", "text"), (_failure(found), "bad")])
+    lines.append(_legend(standing, columns, frame))
+    lines += _footnotes(standing, frame, frame.height - len(lines))
+    return strips(lines, frame.width, frame.height, frame.look)
+
+
+def _columns(standing: Standing, frame: Frame) -> tuple[Placed, ...]:
+    """The columns there is room for; those that no strategy has anything for stay out, so that others have more."""
+    rows = standing.comparison.rows
+    empty = {
+        "speedup": all(math.isnan(row.speedup) for row in rows),
+        "efficiency": all(math.isnan(row.efficiency_frac) for row in rows),
+        "state": not standing.waiting and all(row.progress.state == "done" for row in rows),
+    }
+    longest = max((len(name) for name in standing.order), default=0)
+    widths = {"strategy": min(max(3 + longest + 2, 11), 24), "state": 20 if frame.width >= 140 else 12}
+    if frame.width >= _WIDE:
+        widths |= {"rate": 13, "time": 12, "bar": 17}
+    kept = [column for column in _COLUMNS if not empty.get(column.name, False)]
+    found = placed([replace(column, width=widths.get(column.name, column.width)) for column in kept], frame.width)
+    return tuple(_headed(place) if place.column.name == "bar" else place for place in found)
+
+
+def _headed(bar: Placed) -> Placed:
+    return replace(bar, column=replace(bar.column, heading="where a step goes")) if bar.width >= 17 else bar
+
+
+def _row(found: Row, columns: tuple[Placed, ...], frame: Frame, *, is_chosen: bool, leads: bool) -> list[Piece]:
+    bar = next((place.width for place in columns if place.column.name == "bar"), 0)
+    text = "strong" if is_chosen else "text"
+    state = _state(found)
+    has_state = any(place.column.name == "state" for place in columns)
+    shares: list[Piece] = stacked([(name, found.share.get(name, 0.0)) for name in SHARES], bar, frame.look)
+    content: dict[str, list[Piece]] = {
+        "strategy": _name(found.strategy, found.progress.state, is_chosen=is_chosen, leads=leads, row=found),
+        "rate": _mean(rate(found.samples_per_s), found.samples_per_s_spread, frame, text),
+        "time": _mean(milliseconds(found.median_ns), found.spread_ns / NS_PER_MS, frame, text),
+        "speedup": [(times(found.speedup), text)],
+        "efficiency": [(whole_percent(found.efficiency_frac), text)],
+        "bar": shares if found.share else [(_unprofiled(found) if has_state else state, "faint")],
+        "exposed": [(percent(found.exposed_frac), text)],
+        "peak": [(size(found.peak_bytes), text)],
+        "compile": [(duration(found.compile_ns), text)],
+        "cost": [(percent(found.profiler_cost_frac), "quiet")],
+        "lines": [(str(found.parallel_lines) if found.parallel_lines else UNKNOWN, text)],
+        "state": [(state, "accent" if found.progress.state in RUNNING else "quiet")],
+    }
+    return row(columns, content)
+
+
+def _mean(mean: str, half: float, frame: Frame, role: str) -> list[Piece]:
+    """A mean, with its spread beside it where there is room; the signs stand below each other."""
+    return [(mean, role), (" " + spread(half, 4), "quiet")] if frame.width >= _WIDE else [(mean, role)]
+
+
+def _name(strategy: str, state: str, *, is_chosen: bool, leads: bool, row: Row | None) -> list[Piece]:
+    mark, role = glyph(state)
+    aside = "" if row is None or row.is_ranked or row.is_baseline or not row.not_ranked_why else " †"
+    name = "strong" if is_chosen else ("good" if leads else "text")
+    return [
+        ("▸" if is_chosen else " ", "accent"),
+        (f"{mark} ", role),
+        (printable(strategy), name),
+        (aside, "warn"),
+    ]
+
+
+def _state(found: Row) -> str:
+    if found.is_baseline and found.progress.state == "done":
+        return "one device"
+    return doing(found.progress)
+
+
+def _unprofiled(found: Row) -> str:
+    return "not profiled yet" if found.progress.state in RUNNING else "not profiled"
+
+
+def _waiting(strategy: str, columns: tuple[Placed, ...], frame: Frame, *, is_chosen: bool) -> list[Piece]:
+    has_state = any(place.column.name == "state" for place in columns)
+    blank: dict[str, list[Piece]] = {
+        name: [(UNKNOWN, "faint")] for name in ("speedup", "efficiency", "exposed", "peak", "compile")
+    }
+    blank |= {name: _mean(UNKNOWN, math.nan, frame, "faint") for name in ("rate", "time")}
+    blank["strategy"] = _name(strategy, "waiting", is_chosen=is_chosen, leads=False, row=None)
+    blank["state" if has_state else "bar"] = [("waiting", "quiet")]
+    return row(columns, blank)
+
+
+def _failure(found: Row) -> str:
+    who = f"rank {found.progress.rank}: " if found.progress.rank >= 0 else ""
+    why = printable(found.progress.why)
+    return why if who and why.lower().startswith("rank") else who + why
+
+
+def _legend(standing: Standing, columns: tuple[Placed, ...], frame: Frame) -> list[Piece]:
+    start = next((place.start for place in columns if place.column.name == "bar"), 0)
+    shown = [name for name in SHARES if name != "copy" or any(r.share.get("copy") for r in standing.comparison.rows)]
+    keys: list[Piece] = []
+    for name in shown:
+        keys += [(texture(name, frame.look), name), (f" {name}  ", "quiet")]
+    profiled = max((row.profiled_steps for row in standing.comparison.rows), default=0)
+    tail: list[Piece] = [("shares of the profiled steps", "faint")] if profiled else []
+    line = [*keys, *tail]
+    return [(" " * max(min(start, frame.width - cells(line)), 1), "text"), *line]
+
+
+def _footnotes(standing: Standing, frame: Frame, room: int) -> list[Line]:
+    """What the numbers stand on, as far as there is room; the reasons for not ranking a strategy come first."""
+    notes = [f"† {r.strategy}: {r.not_ranked_why}" for r in standing.comparison.rows if not r.is_ranked
+             and not r.is_baseline and r.not_ranked_why]  # fmt: skip
+    notes += standing.comparison.footnotes
+    lines: list[Line] = [[]] if room > 1 and notes else []
+    for text in notes:
+        lines += [[("  " + line, "quiet")] for line in wrapped(printable(text), frame.width - 4, 3)]
+    return lines[:room] if room > 1 else []
+
+
+def strategy_at(standing: Standing, line: int) -> str:
+    """The strategy drawn on a line of the drawing; "" for the heading, the legend and what is below."""
+    at = 1
+    for strategy in standing.order:
+        found = standing.of(strategy)
+        lines = 2 if found is not None and found.progress.why else 1
+        if at <= line < at + lines:
+            return strategy
+        at += lines
+    return ""
+
+
+def depends(scene: Scene) -> tuple[object, ...]:
+    return (scene.strategies, tuple(version(run) for run in scene.runs))
+
+
+PANEL = Panel(
+    name="comparison",
+    title="strategies",
+    number=1,
+    promise="A line for each strategy appears here as soon as the plan is read.",
+    question=question,
+    draw=draw,
+    depends=depends,
+    is_overall=True,
+)

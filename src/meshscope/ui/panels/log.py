@@ -1,0 +1,127 @@
+"""What happened, in order: phases, traces, compilations, warnings, and how ranks ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from textual.strip import Strip
+
+from meshscope.recording.entries import TraceWritten
+from meshscope.run import Run
+from meshscope.ui.marks.cells import Line, strips, wrapped
+from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
+from meshscope.ui.scene import Scene
+from meshscope.ui.words import clock_time, steps_of
+from meshscope.units import duration, printable, size
+
+_ROLES = {"error": "bad", "warning": "warn"}
+_SIGNS = {"error": "✗", "warning": "!"}
+
+
+@dataclass(frozen=True)
+class Happened:
+    """One line: when (ns since the recording's start), how grave, and what."""
+
+    t_ns: int
+    level: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Chronicle:
+    lines: tuple[Happened, ...] = ()
+    fresh: Fresh = UNSTATED
+
+
+def question(scene: Scene) -> Chronicle:
+    """Everything worth a line in the run that is looked at, oldest first."""
+    run = scene.run
+    if run is None:
+        return Chronicle()
+    lines = tuple(sorted(_happened(run), key=lambda line: line.t_ns))
+    return Chronicle(lines, Fresh(of=f"{len(lines)} lines" if lines else ""))
+
+
+def _happened(run: Run) -> Iterator[Happened]:
+    for log in run.logs:
+        yield Happened(log.t_ns, log.level, _who(log.rank) + log.text)
+    last: dict[int, str] = {}
+    for phase in run.phases:
+        if phase.rank <= 0 and last.get(phase.rank) != phase.phase and phase.phase not in ("training", "profiling"):
+            detail = f": {phase.detail}" if phase.detail else ""
+            yield Happened(phase.t_ns, "info", _who(phase.rank) + phase.phase + detail)
+        last[phase.rank] = phase.phase
+    yield from _traces(run)
+    for compiled in run.compiles:
+        if compiled.is_recompilation:
+            why = f": {compiled.reason}" if compiled.reason else ""
+            text = f"compiled {compiled.name} again, {duration(compiled.duration_ns)}{why}"
+            yield Happened(compiled.t_ns, "warning", _who(compiled.rank) + text)
+    for path, why, hint in run.refused:
+        yield Happened(run.last_entry_ns, "warning", f"{path}: {why} {hint}")
+    yield from _endings(run)
+
+
+def _traces(run: Run) -> Iterator[Happened]:
+    """One line per window, however many ranks wrote a trace of it."""
+    windows: dict[tuple[int, int], list[TraceWritten]] = {}
+    for trace in run.traces:
+        windows.setdefault((trace.first_step, trace.end_step), []).append(trace)
+    for (first, end), traces in windows.items():
+        count = f"{len(traces)} traces" if len(traces) > 1 else "trace"
+        total = size(sum(trace.size_bytes for trace in traces))
+        slowest = duration(max(trace.stop_ns for trace in traces))
+        text = f"{count} of {steps_of(range(first, end))}, {total}; writing took {slowest}"
+        yield Happened(max(trace.t_ns for trace in traces), "info", text)
+
+
+def _endings(run: Run) -> Iterator[Happened]:
+    for end in run.rank_ends:
+        if end.exit_code == 0 and not end.why:
+            continue
+        yield Happened(end.t_ns, "error", f"rank {end.rank} ended with {end.exit_code}: {end.why}")
+        for line in end.log_lines:
+            yield Happened(end.t_ns, "info", f"rank {end.rank}: {line}")
+    if run.ended is not None:
+        level = "info" if run.ended.outcome == "done" else "error"
+        why = f": {run.ended.why}" if run.ended.why else ""
+        yield Happened(run.ended.t_ns, level, f"{run.ended.outcome}{why}")
+
+
+def _who(rank: int) -> str:
+    return f"rank {rank}: " if rank >= 0 else ""
+
+
+def draw(chronicle: Chronicle, frame: Frame) -> list[Strip]:
+    """The newest lines that fit, ``frame.scroll`` lines further back."""
+    if not chronicle.lines:
+        return note(PANEL.promise, frame)
+    lines: list[Line] = []
+    last = max(len(chronicle.lines) - frame.scroll, min(len(chronicle.lines), 1))
+    for happened in reversed(chronicle.lines[:last]):
+        lines = [*_line(happened, frame), *lines]
+        if len(lines) >= frame.height:
+            break
+    return strips(lines[-frame.height :], frame.width, frame.height, frame.look)
+
+
+def _line(happened: Happened, frame: Frame) -> list[Line]:
+    role = _ROLES.get(happened.level, "text")
+    at = f" {clock_time(happened.t_ns):>5} "
+    sign = _SIGNS.get(happened.level, " ")
+    most = 3 if happened.level == "error" or frame.width >= 72 else 2
+    text = wrapped(printable(happened.text), max(frame.width - len(at) - 2, 8), most)
+    first: Line = [(at, "faint"), (sign + " ", role), (text[0] if text else "", role)]
+    return [first, *([(" " * (len(at) + 2), "text"), (more, role)] for more in text[1:])]
+
+
+PANEL = Panel(
+    name="log",
+    title="log",
+    number=7,
+    promise="What happens appears here: phases, traces, compilations, warnings, and how ranks ended.",
+    question=question,
+    draw=draw,
+    fresh=lambda chronicle: chronicle.fresh,
+)

@@ -1,0 +1,152 @@
+"""Where a step of each rank goes: compute, communication hidden and exposed, copy, idle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual.strip import Strip
+
+from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
+from meshscope.analysis.progress import progress
+from meshscope.analysis.steps import steps
+from meshscope.ui.marks.bars import stacked
+from meshscope.ui.marks.cells import Line, Piece, aired, right, strips
+from meshscope.ui.palette import texture
+from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
+from meshscope.ui.scene import Scene
+from meshscope.ui.words import steps_of
+from meshscope.units import duration, milliseconds, percent, printable, ratio
+
+_FIGURE = 8
+
+
+@dataclass(frozen=True)
+class Split:
+    """``ranks`` over the newest window; ``next_window_steps`` and ``cannot_say`` explain an empty panel."""
+
+    ranks: tuple[RankBreakdown, ...] = ()
+    fresh: Fresh = UNSTATED
+    next_window_steps: int | None = None
+    cannot_say: tuple[str, ...] = ()
+    has_ended: bool = False
+
+
+def question(scene: Scene) -> Split:
+    """The split of every rank of the run that is looked at."""
+    run = scene.run
+    if run is None:
+        return Split()
+    ranks = breakdown(run)
+    newest = max((window.end_ns for window in run.windows), default=None)
+    fresh = Fresh(
+        of=steps_of(ranks[0].newest_steps) if ranks else "",
+        at_unix_ns=None if newest is None else newest + run.experiment.t0_unix_ns,
+        cost_frac=steps(run).profiler_cost_frac if ranks else None,
+    )
+    reasons = dict.fromkeys(why for window in run.windows for what, why in window.cannot_say if what != "wait_ns")
+    return Split(ranks, fresh, progress(run).next_window_steps, tuple(reasons), run.ended is not None)
+
+
+def shares(part: Breakdown) -> list[tuple[str, float]]:
+    """Fractions of the span, compute being what hides no collective, so that they add up to 1."""
+    alone = part.busy_ns - part.collective_ns - _copy_alone(part)
+    whole = {"compute": alone, "hidden": part.hidden_ns, "exposed": part.exposed_ns, "copy": _copy_alone(part)}
+    return [
+        *((name, ratio(ns, part.span_ns)) for name, ns in whole.items()),
+        ("idle", ratio(part.idle_ns, part.span_ns)),
+    ]
+
+
+def _copy_alone(part: Breakdown) -> int:
+    """Copies beside neither compute nor a collective: what busy time those two cannot account for."""
+    return max(part.busy_ns - part.compute_ns - part.exposed_ns, 0)
+
+
+def draw(split: Split, frame: Frame) -> list[Strip]:
+    found = [(rank, rank.newest or rank.total) for rank in split.ranks]
+    found = [(rank, part) for rank, part in found if part.span_ns > 0]
+    if not found:
+        return note(_empty(split), frame)
+    longest = max(part.span_ns for _, part in found)
+    gutter = max(len(str(rank.rank)) for rank, _ in found) + 2
+    lines: list[Line] = [_heading(frame)]
+    has_legend = len(found) + 2 <= frame.height
+    room = frame.height - (2 if has_legend else 1)
+    shown = found if len(found) <= room else found[: max(room - 1, 1)]
+    lines += aired([_rank(rank, part, longest, gutter, frame) for rank, part in shown], room - 1)
+    if len(shown) < len(found):
+        rest = [part.span_ns for _, part in found[len(shown) :]]
+        lines.append([(f"  … {len(rest)} more: {duration(min(rest))} to {duration(max(rest))}", "quiet")])
+    if not has_legend:
+        return strips(lines, frame.width, frame.height, frame.look)
+    if lines[-1] and len(lines) < frame.height - 1:
+        lines.append([])
+    lines.append(_legend(frame, has_copy=any(part.copy_ns for _, part in found)))
+    return strips(lines, frame.width, frame.height, frame.look)
+
+
+def _figures(frame: Frame) -> tuple[str, ...]:
+    """Which numbers stand beside a bar."""
+    if frame.width >= 90:
+        return ("ms/step", "compute", "hidden", "exposed", "idle", "exp %")
+    return ("ms/step", "exposed", "exp %") if frame.width >= 60 else ("ms/step", "exp %")
+
+
+def _heading(frame: Frame) -> list[Piece]:
+    figures = "".join(right(name, _FIGURE) for name in _figures(frame))
+    return [(right(figures, frame.width), "quiet")]
+
+
+def _rank(rank: RankBreakdown, part: Breakdown, longest: int, gutter: int, frame: Frame) -> list[Piece]:
+    width = frame.width - gutter - _FIGURE * len(_figures(frame))
+    scale = part.span_ns / longest
+    bar = stacked([(name, share * scale) for name, share in shares(part)], width, frame.look)
+    known = {
+        "ms/step": milliseconds(part.span_ns),
+        "compute": milliseconds(part.compute_ns),
+        "hidden": milliseconds(part.hidden_ns),
+        "exposed": milliseconds(part.exposed_ns),
+        "idle": milliseconds(part.idle_ns),
+        "exp %": percent(ratio(part.exposed_ns, part.span_ns)),
+    }
+    figures = "".join(right(known[name], _FIGURE) for name in _figures(frame))
+    return [(right(str(rank.rank), gutter - 1) + " ", "quiet"), *bar, (figures, "text")]
+
+
+def _legend(frame: Frame, *, has_copy: bool) -> list[Piece]:
+    names = ("compute", "hidden", "exposed", *(("copy",) if has_copy else ()), "idle")
+    gap = "  " if sum(len(name) + 4 for name in names) <= frame.width else " "
+    pieces: list[Piece] = [(" ", "text")]
+    for name in names:
+        pieces += [(texture(name, frame.look), name), (f" {name}{gap}", "quiet")]
+    return pieces
+
+
+def _empty(split: Split) -> str:
+    if split.cannot_say:
+        return "Cannot say: " + "; ".join(printable(why) for why in split.cannot_say)
+    if split.has_ended:
+        return "Nothing was profiled in this run, so where a step went is not known."
+    if split.next_window_steps:
+        return f"Fills with the first profiled steps, in {split.next_window_steps} steps. p profiles now."
+    return "Fills with the first profiled steps: a bar for each rank. p profiles now."
+
+
+def depends(scene: Scene) -> tuple[object, ...]:
+    """Windows alone, once there is one; before that also the steps that are left until the first."""
+    run = scene.run
+    if run is None:
+        return ()
+    return (len(run.windows), len(run.refused), run.ended, 0 if run.windows else len(run.steps))
+
+
+PANEL = Panel(
+    name="split",
+    title="where a step goes, by rank",
+    number=2,
+    promise="A bar for each rank: compute, communication hidden under it and exposed, idle.",
+    question=question,
+    draw=draw,
+    fresh=lambda split: split.fresh,
+    depends=depends,
+)

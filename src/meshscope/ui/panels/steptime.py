@@ -1,0 +1,157 @@
+"""Step time and throughput over the run, with the profiled steps marked."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+from textual.strip import Strip
+
+from meshscope.analysis.steps import Steps, steps
+from meshscope.ui.marks.cells import Line, Piece, cells, ends, right, strips
+from meshscope.ui.marks.chart import Columns, area, columns, marks
+from meshscope.ui.marks.sparkline import sparkline
+from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
+from meshscope.ui.scene import Scene
+from meshscope.units import NS_PER_MS, NS_PER_S, duration, milliseconds, percent, rate
+
+_GUTTER = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Pace:
+    """``samples_per_s`` is each step's own throughput, NaN for profiled ones, in the order of ``steps.number``."""
+
+    steps: Steps = field(default_factory=Steps)
+    samples_per_s: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    fresh: Fresh = UNSTATED
+    phase: str = ""
+
+
+def question(scene: Scene) -> Pace:
+    """The pace of the run that is looked at."""
+    run = scene.run
+    if run is None:
+        return Pace()
+    found = steps(run)
+    seconds = found.duration_ns / NS_PER_S
+    batch = float(run.experiment.global_batch) or math.nan
+    throughput = np.divide(batch, seconds, out=np.full(len(seconds), math.nan), where=seconds > 0)
+    of = f"{found.measured} of {found.count} steps" if found.count else ""
+    fresh = Fresh(of=of, cost_frac=found.profiler_cost_frac)
+    return Pace(
+        found, np.where(found.is_profiled, math.nan, throughput), fresh, run.phases[-1].phase if run.phases else ""
+    )
+
+
+def draw(pace: Pace, frame: Frame) -> list[Strip]:
+    found = pace.steps
+    if not len(found.number):
+        return note(_empty(pace), frame)
+    width = max(frame.width - _GUTTER, 1)
+    given = columns(found.number, found.duration_ns / NS_PER_MS, found.is_profiled, planned=found.planned, width=width)
+    tall = max(frame.height // 5, 1)
+    room = max(frame.height - 4 - tall, 1)
+    lines: list[Line] = [_summary(found, frame)]
+    chart = area(given, room, frame.look, top=_top(found, given), label=_label, gutter=_GUTTER, role="gauge",
+                 marked_role="profiled")  # fmt: skip
+    lines += chart
+    lines.append(_axis(given, found))
+    lines += _throughput(pace, width, tall, frame)
+    lines.append(_under(found, frame))
+    return strips(lines, frame.width, frame.height, frame.look)
+
+
+def _summary(found: Steps, frame: Frame) -> list[Piece]:
+    figures: list[Piece] = [
+        (f" {milliseconds(found.median_ns)}", "strong"),
+        (" ms median  ", "quiet"),
+        (milliseconds(found.p95_ns), "text"),
+        (" p95  ", "quiet"),
+        (milliseconds(found.first_ns), "text"),
+        (" first", "quiet"),
+    ]
+    compiled: list[Piece] = []
+    if not math.isnan(found.compile_ns):
+        compiled = [(duration(found.compile_ns), "text"), (" compiling", "quiet")]
+    return ends(figures, compiled, frame.width) if frame.width >= 60 else figures
+
+
+def _top(found: Steps, given: Columns) -> float:
+    """Just above the slower ordinary steps: the first step and other giants end in an arrow instead."""
+    ordinary = found.p95_ns / NS_PER_MS
+    tallest = float(np.nanmax(given.value)) if not np.isnan(given.value).all() else 1.0
+    wanted = tallest if math.isnan(ordinary) else min(tallest, ordinary * 1.5)
+    return _round_up(max(wanted, 1e-3))
+
+
+def _round_up(value: float) -> float:
+    """The next of 1, 1.5, 2, 3, 4, 5, 6, 8 times a power of ten, so that the axis seldom moves."""
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(
+        (step * power for step in (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0) if value <= step * power), 10 * power
+    )
+
+
+def _label(value: float) -> str:
+    return f"{value:g}"
+
+
+def _axis(given: Columns, found: Steps) -> list[Piece]:
+    if found.profiled:
+        return marks(given, _GUTTER, "profiled")
+    return []
+
+
+def _throughput(pace: Pace, width: int, tall: int, frame: Frame) -> list[Line]:
+    """The throughput of the steps in each column of the chart above, between its least and its most."""
+    given = columns(
+        pace.steps.number, pace.samples_per_s, pace.steps.is_profiled, planned=pace.steps.planned, width=width
+    )
+    known = given.value[~np.isnan(given.value)]
+    if not len(known):
+        return []
+    # The first steps are slow by nature; the scale is for those that follow.
+    low, high = float(np.quantile(known, 0.05)), float(known.max())
+    so_far = given.value[: int(np.flatnonzero(~np.isnan(given.value))[-1]) + 1]
+    bars = sparkline(so_far, width, frame.look, low=low, high=high, height=tall)
+    marked = {0: high, tall - 1: low} if tall > 1 else {}
+    labels = [right(rate(marked[at]) if at in marked else "", _GUTTER - 1) + " " for at in range(tall)]
+    return [[(label, "quiet"), *bar] for label, bar in zip(labels, bars, strict=True)]
+
+
+def _under(found: Steps, frame: Frame) -> list[Piece]:
+    figures: list[tuple[str, str]] = [
+        ("", f"{rate(found.samples_per_s)} samples/s"),
+        ("", f"{rate(found.tokens_per_s)} tokens/s"),
+    ]
+    if not math.isnan(found.loss_last):
+        figures.append(("loss ", f"{found.loss_last:.3f}"))
+    if not math.isnan(found.data_wait_frac):
+        figures.append(("waits for data ", percent(found.data_wait_frac)))
+    if found.profiled and not math.isnan(found.profiled_slowdown_frac):
+        figures.append(("▴ profiled steps take ", f"{percent(found.profiled_slowdown_frac)} longer"))
+    pieces: list[Piece] = [(" ", "text")]
+    for words, figure in figures:
+        if cells(pieces) + len(words) + len(figure) <= frame.width:
+            pieces += [(words, "quiet"), (figure, "text"), ("  ", "text")]
+    return pieces
+
+
+def _empty(pace: Pace) -> str:
+    if pace.phase:
+        return f"The first step has not ended yet ({pace.phase}). A bar for each step appears here."
+    return "A bar for each step appears here, with the profiled ones marked."
+
+
+PANEL = Panel(
+    name="steptime",
+    title="step time, ms",
+    number=4,
+    promise="A bar for each step, with the profiled ones marked, and the throughput below.",
+    question=question,
+    draw=draw,
+    fresh=lambda pace: pace.fresh,
+)

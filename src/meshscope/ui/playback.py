@@ -1,0 +1,117 @@
+"""A folder and a clock: the one path by which a live run and a replay reach the screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from meshscope.experiment import Plan
+from meshscope.recording.clock import Clock
+from meshscope.run import Run
+from meshscope.ui.scene import Scene, Stance, Stretch
+from meshscope.units import NS_PER_S
+
+SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+
+# Writers of one folder do not see each other: an entry may still arrive shortly after the last one was read.
+_SETTLED_NS = 5 * NS_PER_S
+
+
+class Reel(Protocol):
+    """Folds a folder up to a time (``run.Gallery``). Called by one thread at a time."""
+
+    @property
+    def start_unix_ns(self) -> int: ...
+
+    @property
+    def end_unix_ns(self) -> int | None: ...
+
+    @property
+    def stretches(self) -> tuple[tuple[str, int, int], ...]: ...
+
+    def at(self, unix_ns: int) -> tuple[Plan | None, tuple[Run, ...]]: ...
+
+
+class Playback:
+    """``scene`` is called in a thread, one call at a time; everything else from the screen."""
+
+    def __init__(self, folder: Path, reel: Reel, clock: Clock) -> None:
+        self.folder = folder
+        self.clock = clock
+        self.stretches: tuple[Stretch, ...] = ()
+        self._reel = reel
+        self._measured_ns = 0
+        self.measure()
+
+    def measure(self) -> None:
+        """Find out how far the folder reaches now, and hold the clock at the end once there is one."""
+        self._measured_ns = self.clock.wall()
+        self.clock.start_unix_ns = self._reel.start_unix_ns
+        self.clock.end_unix_ns = self._reel.end_unix_ns
+        self.stretches = tuple(Stretch(*stretch) for stretch in self._reel.stretches)
+
+    def scene(self) -> Scene:
+        """Everything that is known now."""
+        if not self.is_settled and self.clock.wall() - self._measured_ns >= NS_PER_S:
+            self.measure()
+        stance = self.stance()
+        plan, runs = self._reel.at(stance.now_unix_ns)
+        return Scene(plan, runs, stance)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the end is known and nothing can be added to it any more."""
+        end = self.clock.end_unix_ns
+        return end is not None and self._measured_ns - end > _SETTLED_NS
+
+    def stance(self) -> Stance:
+        clock = self.clock
+        now = clock.now()
+        if not clock.is_paused and clock.end_unix_ns is None and clock.wall() - now < NS_PER_S // 2:
+            clock.follow()
+        return Stance(
+            now_unix_ns=now,
+            start_unix_ns=clock.start_unix_ns,
+            last_unix_ns=clock.end_unix_ns if clock.end_unix_ns is not None else clock.wall(),
+            speed=clock.speed,
+            is_live=clock.is_following and clock.end_unix_ns is None,
+            is_paused=clock.is_paused,
+            is_at_end=clock.is_at_end,
+        )
+
+    @property
+    def is_running(self) -> bool:
+        """Whether somebody still writes the folder."""
+        return self.clock.end_unix_ns is None
+
+    def toggle(self) -> None:
+        """Pause, or go on; at the end, play from the beginning."""
+        if self.clock.is_at_end:
+            self.clock.is_paused = False
+            self.clock.seek(self.clock.start_unix_ns)
+        elif self.clock.is_paused:
+            self.clock.resume()
+        else:
+            self.clock.pause()
+
+    def seek_by(self, share: int) -> None:
+        """Move by ``share`` fiftieths of the recording, or as many times 2 s where that is more."""
+        span = self.stance().last_unix_ns - self.clock.start_unix_ns
+        self.clock.seek(self.clock.now() + share * max(span // 50, 2 * NS_PER_S))
+
+    def to_start(self) -> None:
+        self.clock.seek(self.clock.start_unix_ns)
+
+    def to_end(self) -> None:
+        self.clock.follow()
+
+    def faster(self, by: int) -> None:
+        """The next of SPEEDS, up or down. Who follows the wall cannot go faster than it."""
+        if self.clock.is_following and by > 0:
+            return
+        near = min(range(len(SPEEDS)), key=lambda at: abs(SPEEDS[at] - self.clock.speed))
+        speed = SPEEDS[min(max(near + by, 0), len(SPEEDS) - 1)]
+        if self.clock.is_at_end:
+            self.clock.speed = speed
+        else:
+            self.clock.run_at(speed)

@@ -1,0 +1,82 @@
+"""What a screen is about at one moment: the plan, every run folded up to now, and which of them is looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from meshscope.experiment import Plan
+from meshscope.run import Run
+
+
+@dataclass(frozen=True)
+class Stance:
+    """How the clock stands. ``last_unix_ns`` is the newest that can be shown; ``speed`` counts while playing.
+
+    ``is_live`` means that the wall is followed and the end is not known; once a recording has ended and its end is
+    shown, ``is_at_end`` is all that is left, and nothing tells a live run from a replay.
+    """
+
+    now_unix_ns: int = 0
+    start_unix_ns: int = 0
+    last_unix_ns: int = 0
+    speed: float = 1.0
+    is_live: bool = False
+    is_paused: bool = False
+    is_at_end: bool = False
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Where one strategy's recording lies in time."""
+
+    strategy: str
+    start_unix_ns: int
+    newest_unix_ns: int
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """``runs`` in the order of the plan; ``selected`` is a strategy that has a run, or is only planned yet, or ""."""
+
+    plan: Plan | None
+    runs: tuple[Run, ...]
+    stance: Stance = Stance()
+    selected: str = ""
+
+    @property
+    def run(self) -> Run | None:
+        """The run that is looked at; None while it has not started."""
+        return next((run for run in self.runs if run.experiment.strategy == self.selected), None)
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """Every strategy that has run or will, in order."""
+        started = [run.experiment.strategy for run in self.runs]
+        planned = [planned.strategy for planned in self.plan.runs] if self.plan else []
+        return tuple(dict.fromkeys(planned + started))
+
+    def looking_at(self, strategy: str) -> Scene:
+        return replace(self, selected=strategy)
+
+
+def running(scene: Scene) -> str:
+    """The strategy that runs now: the newest that has not ended; "" when none does."""
+    return next((run.experiment.strategy for run in reversed(scene.runs) if run.ended is None), "")
+
+
+def moved(scene: Scene, by: int) -> str:
+    """The strategy ``by`` places below the selected one, stopping at either end."""
+    names = scene.strategies
+    if not names:
+        return ""
+    at = names.index(scene.selected) if scene.selected in names else 0
+    return names[min(max(at + by, 0), len(names) - 1)]
+
+
+def version(run: Run | None) -> tuple[object, ...]:
+    """Equal for two foldings of the same entries and traces, sensor readings aside (they come all the time)."""
+    if run is None:
+        return ()
+    told = (run.phases, run.logs, run.compiles, run.memory, run.rank_ends, run.windows_asked)
+    counts = tuple(len(entries) for entries in told)
+    return (run.path, len(run.steps), len(run.windows), len(run.refused), run.ended is not None, *counts)

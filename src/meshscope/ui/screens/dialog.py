@@ -1,0 +1,144 @@
+"""Small framed texts over a screen: the keys, and the question before leaving a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.cells import cell_len
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+
+from meshscope.ui.canvas import Canvas
+from meshscope.ui.look import Look
+from meshscope.ui.marks.cells import Line, Piece, cells, filled, strips
+from meshscope.ui.palette import texture
+
+T = str | None
+
+
+def framed(lines: Sequence[Line], title: str, look: Look) -> list[Line]:
+    """Lines in a quiet frame with a title, as wide as the widest of them."""
+    width = max(*(cells(line) for line in lines), cell_len(title) + 2)
+    corners = "++++-|" if look.is_ascii else "╭╮╰╯─│"
+    top: list[Piece] = [(corners[0] + corners[4] + " ", "faint"), (title, "accent")]
+    top.append((" " + corners[4] * (width - cell_len(title) - 1) + corners[1], "faint"))
+    body: list[Line] = [
+        [(corners[5] + " ", "faint"), *filled(line, width), (" " + corners[5], "faint")] for line in lines
+    ]
+    return [top, *body, [(corners[2] + corners[4] * (width + 2) + corners[3], "faint")]]
+
+
+class Dialog(ModalScreen[T]):
+    """Shows lines; ``escape`` dismisses it with None."""
+
+    DEFAULT_CSS = """
+    Dialog { align: center middle; background: $background 60%; &:ansi { background: transparent; } }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "answer(None)", show=False)]
+
+    def __init__(self, title: str, lines: Sequence[Line], look: Look) -> None:
+        super().__init__()
+        self._title = title
+        self._lines = lines
+        self._look = look
+
+    def compose(self) -> ComposeResult:
+        yield Canvas(id="dialog")
+
+    def on_mount(self) -> None:
+        self.show()
+
+    def on_resize(self) -> None:
+        self.show()
+
+    def show(self) -> None:
+        lines = framed(self._lines, self._title, self._look)
+        width = min(cells(lines[0]), self.size.width)
+        height = min(len(lines), self.size.height)
+        canvas = self.query_one(Canvas)
+        canvas.styles.width, canvas.styles.height = width, height
+        canvas.paint(strips(lines, width, height, self._look))
+
+    def action_answer(self, answer: str | None) -> None:
+        self.dismiss(answer)
+
+
+_KEYS = (
+    ("↑ ↓  j k", "choose a strategy"),
+    ("tab  shift+tab", "choose a panel (or 1 … 7)"),
+    ("enter  m", "maximise the panel, and back"),
+    ("pgup  pgdn", "scroll the log"),
+    ("", ""),
+    ("space", "pause and go on; at the end, play it again"),
+    ("← →", "seek; with shift, five times as far"),
+    ("home", "to the beginning"),
+    ("end  L", "to the newest: live again, or the end"),
+    ("<  >", "slower, faster"),
+    ("", ""),
+    ("p", "profile the next steps now (while a run is live)"),
+    ("ctrl+p", "all commands, among them a picture of the screen"),
+    ("ctrl+l", "draw everything again"),
+    ("q  ctrl+c", "leave; a live run can be stopped or left running"),
+)
+_MEANINGS = (
+    ("compute", "computing, beside no communication"),
+    ("hidden", "communicating while computing goes on: costs nothing"),
+    ("exposed", "communicating while nothing computes: costs time"),
+    ("copy", "moving memory, alone"),
+    ("idle", "neither; waiting for the host, for data or for others"),
+)
+
+
+class Help(Dialog):
+    """The keys, and what the textures mean."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark,enter,space", "answer(None)", show=False)]
+
+    def __init__(self, look: Look) -> None:
+        lines: list[Line] = [[(f"{key:<16}", "key"), (what, "text")] for key, what in _KEYS]
+        lines.append([])
+        lines += [
+            [(texture(name, look) * 3, name), (f"  {name:<11}", "text"), (what, "quiet")] for name, what in _MEANINGS
+        ]
+        super().__init__("keys", lines, look)
+
+
+class Leaving(Dialog):
+    """Asked before a live run is left: ``stop`` it, ``leave`` it running, or None to stay."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s", "answer('stop')", show=False),
+        Binding("l,d", "answer('leave')", show=False),
+        Binding("c,escape,q", "answer(None)", show=False),
+        Binding("ctrl+c", "answer('stop')", show=False),
+        Binding("up,k,left,shift+tab", "move(-1)", show=False),
+        Binding("down,j,right,tab", "move(1)", show=False),
+        Binding("enter,space", "choose", show=False),
+    ]
+    CHOICES: ClassVar[tuple[tuple[str, str, str | None], ...]] = (
+        ("l", "leave it running; meshscope watch rejoins it", "leave"),
+        ("s", "stop the run: every rank is ended, what was recorded stays", "stop"),
+        ("c", "cancel: back to the screen", None),
+    )
+
+    def __init__(self, look: Look) -> None:
+        self._at = 0
+        super().__init__("a run is live", self._choices(), look)
+
+    def _choices(self) -> list[Line]:
+        lines: list[Line] = []
+        for index, (key, words, _) in enumerate(self.CHOICES):
+            is_chosen = index == self._at
+            mark: Piece = ("▸ " if is_chosen else "  ", "accent")
+            lines.append([mark, (key, "key"), ("  " + words, "strong" if is_chosen else "text")])
+        return lines
+
+    def action_move(self, by: int) -> None:
+        self._at = (self._at + by) % len(self.CHOICES)
+        self._lines = self._choices()
+        self.show()
+
+    def action_choose(self) -> None:
+        self.dismiss(self.CHOICES[self._at][2])

@@ -1,0 +1,333 @@
+"""The start screen: pick what to run and how large, or a recording to look at."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual import events, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from meshscope.capture.request import Request
+from meshscope.errors import MeshscopeError
+from meshscope.experiment import Plan
+from meshscope.ui import form as forms
+from meshscope.ui.asking import in_thread
+from meshscope.ui.canvas import Canvas
+from meshscope.ui.form import Form
+from meshscope.ui.launching import Launcher, Offer
+from meshscope.ui.look import Look
+from meshscope.ui.marks.cells import Line, Piece, clip, filled, left, strips, wrapped
+from meshscope.ui.playback import Reel
+from meshscope.ui.screens.dialog import Dialog
+from meshscope.ui.shelf import Shelved
+from meshscope.units import printable
+
+if TYPE_CHECKING:
+    from meshscope.ui.app import MeshscopeApp
+
+_NAME = 16
+_WIDE = 116
+_LEAVE = {
+    "ranks": "as many as this machine has devices for",
+    "steps": "as the model has it",
+    "batch": "as the model has it",
+}
+_KEYS = (
+    ("↑↓", "move"),
+    ("space", "pick"),
+    ("←→ 0–9", "change"),
+    ("tab", "recordings"),
+    ("enter", "go"),
+    ("?", "help"),
+    ("q", "quit"),
+)
+
+_HELP = (
+    ("↑↓ j k", "move"),
+    ("space", "pick a strategy, or leave it out"),
+    ("←→", "another model; more or fewer ranks, steps, samples per batch"),
+    ("0–9", "type a number; backspace takes the last digit away"),
+    ("tab", "to the recordings, and back"),
+    ("enter", "start what is picked, or open the recording under the cursor"),
+    ("q", "leave"),
+)
+
+
+class Start(Screen[None]):
+    """Keys change a form; every change is checked in the background, and what is wrong stands beside ``start``."""
+
+    DEFAULT_CSS = """
+    Start { overflow: hidden; }
+    Start Canvas { width: 100%; height: 100%; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", show=False),
+        Binding("down,j", "move(1)", show=False),
+        Binding("tab,shift+tab", "cross", show=False, priority=True),
+        Binding("space", "toggle_row", show=False),
+        Binding("left,h", "change(-1)", show=False),
+        Binding("right,l", "change(1)", show=False),
+        Binding("backspace,delete", "erase", show=False),
+        Binding("enter", "go", show=False),
+        Binding("question_mark", "help", show=False),
+        Binding("q,escape,ctrl+c,ctrl+q", "leave", show=False, priority=True),
+    ]
+
+    def __init__(
+        self, launcher: Launcher, shelf: Sequence[Shelved], look: Look, *, open_reel: Callable[[Path], Reel]
+    ) -> None:
+        super().__init__()
+        self.launcher = launcher
+        self.shelf = tuple(shelf)
+        self.look = look
+        self.form = forms.first(launcher.offers(), launcher.models(), len(self.shelf))
+        self.plan: Plan | None = None
+        self.error: MeshscopeError | None = None
+        self._open_reel = open_reel
+        self._checked: Request | None = None
+        self._is_checking = False
+        self._is_starting = False
+
+    def compose(self) -> ComposeResult:
+        yield Canvas(id="start")
+
+    def on_mount(self) -> None:
+        self._changed(self.form)
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    # Keys
+
+    def action_move(self, by: int) -> None:
+        self._changed(forms.moved(self.form, by))
+
+    def action_cross(self) -> None:
+        self._changed(forms.crossed(self.form))
+
+    def action_toggle_row(self) -> None:
+        if self.form.recording is not None or self.form.at == forms.START:
+            self.action_go()
+        else:
+            self._changed(forms.toggled(self.form))
+
+    def action_change(self, by: int) -> None:
+        self._changed(forms.changed(self.form, by))
+
+    def action_erase(self) -> None:
+        self._changed(forms.erased(self.form))
+
+    def on_key(self, event: events.Key) -> None:
+        if event.character is not None and event.character.isdecimal() and event.character.isascii():
+            self._changed(forms.typed(self.form, event.character))
+
+    def action_go(self) -> None:
+        """Open the recording under the cursor, or start what the form asks for."""
+        if self._is_starting:
+            return
+        if self.form.recording is not None:
+            self._open(self.shelf[self.form.recording].folder)
+        elif self.form.chosen:
+            self._is_starting = True
+            self._draw()
+            self._start(self.form.request())
+
+    def action_help(self) -> None:
+        lines: list[Line] = [[(f"{key:<10}", "key"), (words, "text")] for key, words in _HELP]
+        self.app.push_screen(Dialog("keys", lines, self.look))
+
+    def action_leave(self) -> None:
+        self.app.exit("")
+
+    # Checking and starting
+
+    def _changed(self, form: Form) -> None:
+        self.form = form
+        self._draw()
+        if form.chosen and form.request() != self._checked and not self._is_checking:
+            self._is_checking = True
+            self._check()
+
+    @work(exclusive=False, group="check")
+    async def _check(self) -> None:
+        """Ask the launcher about the newest form until it has not changed meanwhile."""
+        while self._checked != self.form.request() and self.form.chosen:
+            request = self.form.request()
+            self.plan = self.error = None
+            self._draw()
+            try:
+                self.plan = await in_thread(lambda request=request: self.launcher.plan(request))  # type: ignore[misc]
+            except MeshscopeError as error:
+                self.error = error
+            self._checked = request
+        self._is_checking = False
+        self._draw()
+
+    @work(exclusive=True, group="start")
+    async def _start(self, request: Request) -> None:
+        def launched() -> Path:
+            # Planned afresh: the plan's clock starts now, not when it was last checked.
+            plan = self.launcher.plan(request)
+            folder = Path(str(plan.request["out"]))
+            self.launcher.start(folder, plan)
+            return folder
+
+        try:
+            folder = await in_thread(launched)
+        except MeshscopeError as error:
+            self.error, self.plan, self._checked = error, None, request
+            self._is_starting = False
+            self._draw()
+            return
+        self._open(folder)
+
+    def _open(self, folder: Path) -> None:
+        try:
+            reel = self._open_reel(folder)
+        except MeshscopeError as error:
+            self.error, self._is_starting = error, False
+            self._draw()
+            return
+        cast("MeshscopeApp", self.app).watch_folder(folder, reel)
+
+    # Drawing
+
+    def _draw(self) -> None:
+        width, height = self.size
+        if width and height:
+            self.query_one(Canvas).paint(strips(self._lines(width, height), width, height, self.look))
+
+    def _lines(self, width: int, height: int) -> list[Line]:
+        head: list[Line] = [
+            [
+                (" meshscope", "accent"),
+                ("   where a training step goes: DDP, FSDP, pmap and pjit side by side", "quiet"),
+            ],
+            [],
+        ]
+        is_wide = width >= _WIDE
+        side = (width - 5) * 3 // 5 if is_wide else width - 2
+        body = self._picking(side)
+        if is_wide:
+            shelf = self._shelf(width - side - 5, height - 4)
+            body = _beside(body, shelf, side)
+        else:
+            body = [*body, [], *self._shelf(width - 2, max(height - 4 - len(body), 2))]
+        room = height - len(head) - 1
+        body = [[(" ", "text"), *line] for line in body[:room]]
+        return [*head, *body, *([[]] * (room - len(body))), self._footer()]
+
+    def _picking(self, width: int) -> list[Line]:
+        lines: list[Line] = [[("run", "strong"), ("  strategies side by side, one after another", "quiet")]]
+        lines += [self._strategy(offer, width) for offer in self.form.offers]
+        lines.append([])
+        lines += [self._field(name, width) for name in forms.FIELDS]
+        lines += [[], self._start_row()]
+        return lines + self._verdict(width)
+
+    def _mark(self, row: str) -> Piece:
+        return ("▸ " if row == self.form.at else "  ", "accent")
+
+    def _strategy(self, offer: Offer, width: int) -> list[Piece]:
+        is_chosen, is_here = offer.strategy in self.form.chosen, offer.strategy == self.form.at
+        box = "[–]" if offer.why_not else "[x]" if is_chosen else "[ ]"
+        about = offer.why_not or offer.title
+        return [
+            self._mark(offer.strategy),
+            (box + " ", "faint" if offer.why_not else "accent" if is_chosen else "quiet"),
+            (left(printable(offer.strategy), _NAME), "strong" if is_here else "faint" if offer.why_not else "text"),
+            (clip(printable(about), width - _NAME - 6), "warn" if offer.why_not else "quiet"),
+        ]
+
+    def _field(self, name: str, width: int) -> list[Piece]:
+        is_here = name == self.form.at
+        text = getattr(self.form, name) or "auto"
+        shown = f"◂ {text} ▸" if is_here else f"  {text}"
+        about = _LEAVE.get(name, "") if text == "auto" else ""
+        if name == "model":
+            about = next((model.about for model in self.form.models if model.name == self.form.model), "")
+        return [
+            self._mark(name),
+            (left(name, 8), "strong" if is_here else "text"),
+            (left(shown, _NAME - 4), "strong" if is_here else "text"),
+            (clip(printable(about), max(width - _NAME - 6, 0)), "quiet"),
+        ]
+
+    def _start_row(self) -> list[Piece]:
+        is_here = self.form.at == forms.START
+        word = "starting…" if self._is_starting else "start"
+        able = "strong" if is_here else "text"
+        return [self._mark(forms.START), (f"[ {word} ]", able if self.form.chosen else "faint"), *self._summary()]
+
+    def _summary(self) -> list[Piece]:
+        if not self.form.chosen:
+            return [("  pick a strategy first", "quiet")]
+        if self._is_checking:
+            return [("  checking what this machine has…", "quiet")]
+        if self.plan is None:
+            return []
+        kinds = " and ".join(sorted({run.device_kind.upper() for run in self.plan.runs}))
+        count = f"{len(self.plan.runs)} run{'s' if len(self.plan.runs) != 1 else ''}"
+        return [(f"  {count} on {self.plan.ranks} {kinds} rank{'s' if self.plan.ranks != 1 else ''}", "good")]
+
+    def _verdict(self, width: int) -> list[Line]:
+        """What is wrong, or what is worth knowing before the start."""
+        if self.error is not None:
+            lines: list[Line] = [
+                [("  " + line, "bad")] for line in wrapped(printable(self.error.message), width - 2, 2)
+            ]
+            return lines + [[("  " + line, "quiet")] for line in wrapped(printable(self.error.hint), width - 2, 2)]
+        notes = self.plan.notes if self.plan is not None else []
+        told: list[Line] = [
+            [("  " + line, "warn")] for note in notes for line in wrapped(printable(note), width - 2, 2)
+        ]
+        if self.plan is not None:
+            told.append([("  " + clip(f"to {printable(str(self.plan.request.get('out', '')))}", width - 2), "faint")])
+        return told
+
+    def _shelf(self, width: int, room: int) -> list[Line]:
+        lines: list[Line] = [[("or look", "strong"), ("  at a recording", "quiet")]]
+        if not self.shelf:
+            return [*lines, [("  None here yet: runs that you start appear in this list.", "quiet")]]
+        at = self.form.recording or 0
+        most = max(room - 1, 1)
+        first = min(max(at - most + 1, 0), max(len(self.shelf) - most, 0))
+        for number, shelved in list(enumerate(self.shelf))[first : first + most]:
+            lines.append(self._shelved(number, shelved, width))
+        return lines
+
+    def _shelved(self, number: int, shelved: Shelved, width: int) -> list[Piece]:
+        is_here = number == self.form.recording
+        when = (
+            "bundled"
+            if shelved.is_bundled
+            else time.strftime("%Y-%m-%d %H:%M", time.localtime(shelved.started_unix_ns / 1e9))
+        )
+        what = f"{shelved.model}  {' '.join(shelved.strategies)}"
+        room = max(width - 20, 8)
+        name = printable(shelved.folder.name)
+        text = f"{left(printable(what), min(max(len(what), 24), room // 2))}  {name}" if room >= 40 else what
+        return [
+            self._mark(f"recording {number}"),
+            (left(when, 18), "strong" if is_here else "quiet"),
+            (clip(printable(text), room), "strong" if is_here else "text"),
+        ]
+
+    def _footer(self) -> list[Piece]:
+        pieces: list[Piece] = [(" ", "text")]
+        for key, words in _KEYS:
+            pieces += [(key, "key"), (f" {words}  ", "quiet")]
+        return pieces
+
+
+def _beside(one: Sequence[Line], other: Sequence[Line], width: int) -> list[Line]:
+    """Two columns: ``one`` in ``width`` cells, then ``other``."""
+    height = max(len(one), len(other))
+    first = [*one, *([[]] * (height - len(one)))]
+    second = [*other, *([[]] * (height - len(other)))]
+    return [[*filled(a, width), ("   ", "text"), *b] for a, b in zip(first, second, strict=True)]

@@ -1,0 +1,91 @@
+"""A panel on the screen: its title, the drawing of its newest answer, and how fresh that is."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+
+from rich.cells import cell_len
+from textual import events
+from textual.message import Message
+from textual.strip import Strip
+
+from meshscope.ui.asking import Answered, Asking
+from meshscope.ui.canvas import Canvas
+from meshscope.ui.marks.cells import Piece, cut, strip
+from meshscope.ui.panel import Frame, Panel, note, refusal
+from meshscope.ui.words import freshness
+
+
+class PanelView(Canvas):
+    """Draws one panel. What is drawn depends on nothing but the answer, the frame and the focus."""
+
+    class Clicked(Message):
+        """Somebody pointed at this panel, at a line of its drawing (−1: its title)."""
+
+        def __init__(self, panel: Panel, line: int) -> None:
+            super().__init__()
+            self.panel = panel
+            self.line = line
+
+    class Scrolled(Message):
+        """The wheel was turned over this panel: ``by`` lines towards the past."""
+
+        def __init__(self, panel: Panel, by: int) -> None:
+            super().__init__()
+            self.panel = panel
+            self.by = by
+
+    def __init__(self, panel: Panel) -> None:
+        super().__init__(id=panel.name)
+        self.panel = panel
+        self.asking = Asking(panel)
+        self._drawn: tuple[Hashable, list[Strip]] = ((), [])
+
+    def show(self, frame: Frame, *, is_focused: bool, page: str = "") -> None:
+        """Draw into ``frame`` (its title and freshness line included)."""
+        answered = self.asking.answers.get("" if self.panel.is_overall else frame.selected)
+        inner = replace(frame, height=max(frame.height - (1 if self.panel.is_overall else 2), 0))
+        lines = [strip(self._title(frame, page, is_focused=is_focused), frame.width, frame.look)]
+        lines += self._body(answered, inner)
+        if not self.panel.is_overall:
+            lines.append(strip(self._fresh(answered, frame), frame.width, frame.look))
+        self.paint(lines[: frame.height])
+
+    def _body(self, answered: Answered | None, frame: Frame) -> list[Strip]:
+        """The drawing, kept until the answer or anything but the time changes."""
+        key = (id(answered), replace(frame, now_unix_ns=0))
+        if self._drawn[0] != key:
+            self._drawn = (key, self._draw(answered, frame))
+        return self._drawn[1]
+
+    def _draw(self, answered: Answered | None, frame: Frame) -> list[Strip]:
+        if answered is None:
+            return note(f"Reading… {self.panel.promise}", frame)
+        if answered.error is not None:
+            return refusal(answered.error, frame)
+        return self.panel.draw(answered.answer, frame)
+
+    def _title(self, frame: Frame, page: str, *, is_focused: bool) -> list[Piece]:
+        line: list[Piece] = [
+            (f"{self.panel.number} ", "key" if is_focused else "faint"),
+            (self.panel.title, "accent" if is_focused else "strong"),
+            (" ", "text"),
+        ]
+        used = sum(cell_len(text) for text, _ in line) + len(page)
+        rule = ("━" if is_focused else "─") * max(frame.width - used, 0)
+        return cut([*line, (rule, "accent" if is_focused else "faint"), (page, "quiet")], frame.width)
+
+    def _fresh(self, answered: Answered | None, frame: Frame) -> list[Piece]:
+        if answered is None or answered.error is not None:
+            return []
+        return [(" " + freshness(self.panel.fresh(answered.answer), frame.now_unix_ns, frame.width - 1), "faint")]
+
+    def on_click(self, event: events.Click) -> None:
+        self.post_message(self.Clicked(self.panel, event.y - 1))
+
+    def on_mouse_scroll_up(self, _: events.MouseScrollUp) -> None:
+        self.post_message(self.Scrolled(self.panel, 1))
+
+    def on_mouse_scroll_down(self, _: events.MouseScrollDown) -> None:
+        self.post_message(self.Scrolled(self.panel, -1))

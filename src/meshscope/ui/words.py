@@ -1,0 +1,108 @@
+"""Short phrases that several panels use, always of the same shape."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from meshscope.analysis.progress import Progress
+from meshscope.ui.panel import Fresh
+from meshscope.units import NS_PER_S, UNKNOWN, percent
+
+RUNNING = ("launching", "importing", "compiling", "training", "warming profiler", "profiling", "stopping profiler",
+           "ending")  # fmt: skip
+
+_GLYPHS = {"waiting": ("○", "faint"), "done": ("✓", "good"), "failed": ("✗", "bad"), "lost": ("✗", "bad"),
+           "stopped": ("■", "warn")}  # fmt: skip
+
+
+def glyph(state: str) -> tuple[str, str]:
+    """The sign of a state and its role."""
+    return _GLYPHS.get(state, ("◐", "accent"))
+
+
+def doing(progress: Progress) -> str:
+    """What a strategy does now, in a few words."""
+    step = f"step {progress.step}/{progress.planned}" if progress.planned else f"step {progress.step}"
+    match progress.state:
+        case "training":
+            return step
+        case "profiling" | "warming profiler":
+            return f"{step} profiled"
+        case "stopping profiler":
+            return "stopping profiler…"
+        case "launching" | "importing" | "compiling" | "ending":
+            return f"{progress.state}…"
+        case "done":
+            return f"{progress.step} steps"
+        case _:
+            return progress.state
+
+
+def numbers(values: Sequence[int]) -> str:
+    """Ranges of whole numbers: ``20–21, 40–41``; at most the last three ranges."""
+    ranges: list[list[int]] = []
+    for value in sorted(set(values)):
+        if ranges and value == ranges[-1][1] + 1:
+            ranges[-1][1] = value
+        else:
+            ranges.append([value, value])
+    words = [f"{low}–{high}" if high > low else f"{low}" for low, high in ranges]
+    return ", ".join(words if len(words) <= 3 else ["…", *words[-3:]])
+
+
+def steps_of(values: Sequence[int]) -> str:
+    """``steps 40–41``; "" for none."""
+    if not values:
+        return ""
+    return f"step{'s' if len(set(values)) > 1 else ''} {numbers(values)}"
+
+
+def clock_time(span_ns: float) -> str:
+    """Minutes and seconds as a clock shows them: ``1:05``, ``1:00:07``."""
+    seconds = max(int(span_ns // NS_PER_S), 0)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+
+
+def age(span_ns: float) -> str:
+    """How long ago, coarse enough not to flicker."""
+    seconds = int(span_ns // NS_PER_S)
+    if seconds < 2:
+        return "now"
+    if seconds < 120:
+        return f"{seconds} s ago"
+    return f"{seconds // 60} min ago" if seconds < 7200 else f"{seconds // 3600} h ago"
+
+
+def freshness(fresh: Fresh, now_unix_ns: int, width: int) -> str:
+    """``steps 40–41 · 12 s ago · profiler costs 1.2 %``, in fewer words where ``width`` cells are too few."""
+    full = " · ".join(_freshness(fresh, now_unix_ns, "profiler costs"))
+    return full if len(full) <= width else " · ".join(_freshness(fresh, now_unix_ns, "cost"))
+
+
+def _freshness(fresh: Fresh, now_unix_ns: int, cost: str) -> list[str]:
+    words = [fresh.of] if fresh.of else []
+    if fresh.at_unix_ns is not None:
+        words.append(age(now_unix_ns - fresh.at_unix_ns))
+    if fresh.cost_frac is not None and not math.isnan(fresh.cost_frac):
+        words.append(f"{cost} {percent(fresh.cost_frac)}")
+    return words
+
+
+def spread(value: float, size: int) -> str:
+    """A spread beside its mean, in ``size`` cells after the ``±``; blank where it is not known."""
+    if math.isnan(value):
+        return " " * (size + 2)
+    text = f"{value:.0f}" if value >= 9.95 else f"{value:.1f}"
+    return f"± {text:<{size}}"
+
+
+def times(value: float) -> str:
+    """A factor with one decimal: ``3.4``."""
+    return UNKNOWN if math.isnan(value) else f"{value:.1f}"
+
+
+def whole_percent(fraction: float) -> str:
+    return UNKNOWN if math.isnan(fraction) else f"{fraction * 100:.0f} %"

@@ -1,0 +1,153 @@
+"""One snapshot per panel and state at three sizes; and what every panel must be."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import made
+import pytest
+from rich.cells import cell_len
+
+from meshscope.discovery import discover
+from meshscope.errors import TraceError
+from meshscope.run import Gallery
+from meshscope.ui.asking import Answered
+from meshscope.ui.look import Depth, Look
+from meshscope.ui.panel import Frame, Panel
+from meshscope.ui.scene import Scene, Stance
+from meshscope.ui.screens.watch import panels
+from meshscope.ui.view import PanelView
+
+SIZES = {"narrow": (37, 10), "middle": (71, 12), "wide": (118, 24)}
+LOOKS = {"unicode": Look(), "ascii": Look(is_ascii=True, depth=Depth.NONE)}
+PANELS = panels()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made") / "run"
+    made.write(folder, made.SIX, endings={"pjit": made.Ending("failed", 6)})
+    return folder
+
+
+def scene(folder: Path, after_s: float, selected: str) -> Scene:
+    now = made.T0 + int(after_s * made.S)
+    plan, runs = Gallery(folder).at(now)
+    return Scene(plan, runs, Stance(now_unix_ns=now, start_unix_ns=made.T0), selected)
+
+
+def drawn(panel: Panel, given: Scene, size: tuple[int, int], look: Look) -> str:
+    frame = Frame(*size, look=look, now_unix_ns=given.stance.now_unix_ns, selected=given.selected)
+    strips = panel.draw(panel.question(given), frame)
+    assert len(strips) == size[1]
+    assert {strip.cell_length for strip in strips} == {size[0]}
+    return "\n".join(strip.text.rstrip() for strip in strips) + "\n"
+
+
+STATES = {
+    "ended": (200.0, "ddp"),
+    "sharded": (200.0, "fsdp"),
+    "begun": (10.5, "fsdp"),
+    "waiting": (5.0, "pmap"),
+    "failed": (200.0, "pjit"),
+    "single": (200.0, "torch-single"),
+}
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.name)
+def test_a_panel_looks_as_it_did(
+    whole: Path, made_answers: None, snapshot: Callable[[str, str], None], panel: Panel, state: str, size: str
+) -> None:
+    snapshot(
+        f"panel-{panel.name}-{state}-{size}", drawn(panel, scene(whole, *STATES[state]), SIZES[size], LOOKS["unicode"])
+    )
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.name)
+def test_a_panel_in_ascii_has_nothing_else(
+    whole: Path, made_answers: None, snapshot: Callable[[str, str], None], panel: Panel
+) -> None:
+    shown = drawn(panel, scene(whole, 200.0, "ddp"), SIZES["middle"], LOOKS["ascii"])
+    assert shown.isascii()
+    snapshot(f"panel-{panel.name}-ascii", shown)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (5, 2), (12, 3), (37, 4), (250, 90)])
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.name)
+def test_a_panel_fills_any_frame_exactly(
+    whole: Path, made_answers: None, panel: Panel, state: str, size: tuple[int, int]
+) -> None:
+    drawn(panel, scene(whole, *STATES[state]), size, LOOKS["unicode"])
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.name)
+def test_an_empty_panel_says_what_will_fill_it(panel: Panel, made_answers: None) -> None:
+    shown = drawn(panel, Scene(None, (), Stance()), (71, 10), LOOKS["unicode"])
+    if not panel.is_overall:
+        assert len(shown.split()) > 5
+
+
+def test_panels_are_found_by_their_constant_and_numbered_one_by_one() -> None:
+    found = discover("meshscope.ui.panels", "PANEL", Panel)
+    assert sorted(panel.number for panel in found) == list(range(1, len(found) + 1))
+    assert [panel.name for panel in PANELS][0] == "comparison"
+    assert len({panel.name for panel in found}) == len(found)
+
+
+def test_drawing_the_same_answer_twice_gives_the_same_strips(whole: Path, made_answers: None) -> None:
+    given = scene(whole, 200.0, "ddp")
+    for panel in PANELS:
+        assert drawn(panel, given, (71, 12), Look()) == drawn(panel, given, (71, 12), Look())
+
+
+def view(panel: Panel, answered: Answered | None, frame: Frame) -> list[str]:
+    """What a panel's widget would show, title and freshness included."""
+    widget = PanelView(panel)
+    if answered is not None:
+        widget.asking.answers[answered.strategy] = answered
+    shown: list[Any] = []
+    widget.paint = shown.extend  # type: ignore[method-assign]
+    widget.show(frame, is_focused=False)
+    return [strip.text.rstrip() for strip in shown]
+
+
+SPLIT = next(panel for panel in PANELS if panel.name == "split")
+FRAME = Frame(60, 8, selected="ddp", now_unix_ns=made.T0)
+
+
+def test_a_panel_that_has_not_answered_yet_says_so_and_what_it_promises() -> None:
+    lines = view(SPLIT, None, FRAME)
+    assert lines[0].startswith("2 where a step goes, by rank ─")
+    assert lines[1].startswith("Reading… A bar for each rank")
+
+
+def test_a_panel_whose_question_failed_says_what_and_what_to_do() -> None:
+    error = TraceError("rank0.json stops in the middle of an event", hint="The steps before it are shown.")
+    lines = view(SPLIT, Answered("ddp", (), error=error), FRAME)
+    assert lines[1:3] == [error.message, error.hint]
+
+
+def test_a_panel_says_how_fresh_it_is_and_what_it_cost(whole: Path, made_answers: None) -> None:
+    given = scene(whole, 10.0, "ddp")
+    answered = Answered("ddp", (), SPLIT.question(given))
+    lines = view(SPLIT, answered, dataclasses.replace(FRAME, now_unix_ns=given.stance.now_unix_ns))
+    assert lines[-1] == " steps 40–41 · 3 s ago · profiler costs 3.1 %"
+
+
+def test_a_panel_that_cannot_say_gives_the_reason() -> None:
+    from meshscope.ui.panels.split import Split, draw
+
+    strips = draw(Split(cannot_say=("the trace holds no device work",)), Frame(60, 4))
+    assert strips[0].text.rstrip() == "Cannot say: the trace holds no device work"
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.name)
+def test_promises_fit_their_panel_and_titles_their_line(panel: Panel) -> None:
+    assert cell_len(panel.title) <= 32
+    assert panel.promise.endswith(".")
