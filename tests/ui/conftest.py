@@ -13,7 +13,6 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "support"))
 
-import answers
 import made
 from textual.pilot import Pilot
 
@@ -30,12 +29,7 @@ PATIENCE_S = 20.0
 
 
 @pytest.fixture
-def made_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers.install(monkeypatch)
-
-
-@pytest.fixture
-def folder(tmp_path: Path, made_answers: None) -> Path:
+def folder(tmp_path: Path) -> Path:
     """Four strategies that have all ended."""
     made.write(tmp_path / "run")
     return tmp_path / "run"
