@@ -70,7 +70,8 @@ class WindowAsked(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="win
 class TraceWritten(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="trace"):
     """A native trace was renamed into place at ``path`` (relative to the recording).
 
-    Steps [first_step, end_step) are wholly inside. ``stop_ns`` is how long stopping and writing held the rank.
+    Steps [first_step, end_step) are wholly inside. ``stop_ns`` is how long stopping and writing held the rank; that
+    lies between two steps, in neither's time, and makes the next step of its peers wait (it counts as profiled).
     ``format``: ``kineto`` or ``xplane``.
     """
 

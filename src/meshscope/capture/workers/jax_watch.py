@@ -25,6 +25,12 @@ T = TypeVar("T")
 _KINDS = {"cpu": "cpu", "tpu": "tpu"}
 
 
+def _index(device: Any, rank: int) -> int:
+    """The device's number on this host, as the sensors count; its place among the devices where it has none."""
+    number = getattr(device, "local_hardware_id", None)
+    return rank if number is None else int(number)
+
+
 class JaxWatch:
     """See ``workloads/watching.py`` for what a script may call, and when.
 
@@ -107,7 +113,7 @@ class JaxWatch:
                 RankStarted(
                     t_ns=self._journal.now_ns(),
                     rank=rank,
-                    device=int(getattr(device, "local_hardware_id", None) or rank),
+                    device=_index(device, rank),
                     device_name=machine.cpu_name() if is_cpu else device.device_kind,
                     device_kind=_KINDS.get(device.platform, "gpu"),
                     pid=os.getpid(),
@@ -201,7 +207,7 @@ class JaxWatch:
         return MemoryMeasured(
             t_ns=self._journal.now_ns(),
             rank=rank,
-            device=rank,
+            device=_index(device, rank),
             step=step,
             source="shards of parameters and optimizer state; XLA's plan of the step, whose temporaries hold gradients "
             "and activations",
