@@ -42,8 +42,9 @@ PMAP = """
 
 def ddp() -> Run:
     sizes = {"parameters": 10_000_000, "gradients": 10_000_000, "optimizer": 20_000_000}
+    how = dict.fromkeys(sizes, "exact")
     memory = [
-        MemoryMeasured(t_ns=1, rank=rank, device=rank, step=1, source="trees", categories=sizes, how=dict.fromkeys(sizes, "exact"),
+        MemoryMeasured(t_ns=1, rank=rank, device=rank, step=1, source="trees", categories=sizes, how=how,
                        peak_bytes=61_000_000, peak_how="derived")
         for rank in (0, 1)
     ]  # fmt: skip
@@ -156,8 +157,8 @@ def test_json_is_finite_and_what_is_unknown_is_absent_and_said() -> None:
 def test_json_has_the_parts_other_programs_rely_on() -> None:
     (said,) = json.loads(analysis_json([ddp()]))["recordings"]
     assert set(said) >= {
-        "path", "framework", "strategy", "device_kind", "ranks", "collectives", "memory", "steps", "devices", "findings",
-        "cannot_say",
+        "path", "framework", "strategy", "device_kind", "ranks", "collectives", "memory", "steps", "devices",
+        "findings", "cannot_say",
     }  # fmt: skip
     rank = said["ranks"][0]
     assert set(rank) == {"rank", "device", "rank_from", "windows", "breakdown", "per_step", "events"}
