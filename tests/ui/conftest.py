@@ -13,7 +13,6 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "support"))
 
-import answers
 import made
 from textual.pilot import Pilot
 
@@ -30,12 +29,7 @@ PATIENCE_S = 20.0
 
 
 @pytest.fixture
-def made_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers.install(monkeypatch)
-
-
-@pytest.fixture
-def folder(tmp_path: Path, made_answers: None) -> Path:
+def folder(tmp_path: Path) -> Path:
     """Four strategies that have all ended."""
     made.write(tmp_path / "run")
     return tmp_path / "run"
@@ -52,7 +46,9 @@ def snapshot(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
             return
         assert path.is_file(), f"{path.name} is not there yet: run with --update and look at it"
         kept = path.read_text(encoding="utf-8")
-        difference = "\n".join(difflib.unified_diff(kept.splitlines(), shown.splitlines(), "kept", "shown", lineterm=""))
+        difference = "\n".join(
+            difflib.unified_diff(kept.splitlines(), shown.splitlines(), "kept", "shown", lineterm="")
+        )
         assert kept == shown, f"{path.name} differs (--update rewrites it):\n{difference}"
 
     return check

@@ -13,10 +13,10 @@ from meshscope.ui.layout import Arrangement, Rect, arrangement
 NAMES = ("comparison", "split", "overlap", "steptime", "memory", "devices", "log")
 
 
-def arranged(width: int, height: int, focused: str = "split", *, table: int = 8, is_maximised: bool = False) -> Arrangement:
-    return arrangement(
-        width, height, header=3, table=table, names=NAMES, focused=focused, is_maximised=is_maximised
-    )
+def arranged(
+    width: int, height: int, focused: str = "split", *, table: int = 8, is_maximised: bool = False
+) -> Arrangement:
+    return arrangement(width, height, header=3, table=table, names=NAMES, focused=focused, is_maximised=is_maximised)
 
 
 def _overlap(a: Rect, b: Rect) -> bool:

@@ -11,6 +11,7 @@ import made
 import pytest
 from rich.cells import cell_len
 
+from meshscope.analysis.steps import steps
 from meshscope.discovery import discover
 from meshscope.errors import TraceError
 from meshscope.run import Gallery
@@ -20,6 +21,7 @@ from meshscope.ui.panel import Frame, Panel
 from meshscope.ui.scene import Scene, Stance
 from meshscope.ui.screens.watch import panels
 from meshscope.ui.view import PanelView
+from meshscope.units import percent
 
 SIZES = {"narrow": (37, 10), "middle": (71, 12), "wide": (118, 24)}
 LOOKS = {"unicode": Look(), "ascii": Look(is_ascii=True, depth=Depth.NONE)}
@@ -61,15 +63,15 @@ STATES = {
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.name)
 def test_a_panel_looks_as_it_did(
-    whole: Path, made_answers: None, snapshot: Callable[[str, str], None], panel: Panel, state: str, size: str
+    whole: Path, snapshot: Callable[[str, str], None], panel: Panel, state: str, size: str
 ) -> None:
-    snapshot(f"panel-{panel.name}-{state}-{size}", drawn(panel, scene(whole, *STATES[state]), SIZES[size], LOOKS["unicode"]))
+    snapshot(
+        f"panel-{panel.name}-{state}-{size}", drawn(panel, scene(whole, *STATES[state]), SIZES[size], LOOKS["unicode"])
+    )
 
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.name)
-def test_a_panel_in_ascii_has_nothing_else(
-    whole: Path, made_answers: None, snapshot: Callable[[str, str], None], panel: Panel
-) -> None:
+def test_a_panel_in_ascii_has_nothing_else(whole: Path, snapshot: Callable[[str, str], None], panel: Panel) -> None:
     shown = drawn(panel, scene(whole, 200.0, "ddp"), SIZES["middle"], LOOKS["ascii"])
     assert shown.isascii()
     snapshot(f"panel-{panel.name}-ascii", shown)
@@ -78,14 +80,12 @@ def test_a_panel_in_ascii_has_nothing_else(
 @pytest.mark.parametrize("size", [(1, 1), (5, 2), (12, 3), (37, 4), (250, 90)])
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.name)
-def test_a_panel_fills_any_frame_exactly(
-    whole: Path, made_answers: None, panel: Panel, state: str, size: tuple[int, int]
-) -> None:
+def test_a_panel_fills_any_frame_exactly(whole: Path, panel: Panel, state: str, size: tuple[int, int]) -> None:
     drawn(panel, scene(whole, *STATES[state]), size, LOOKS["unicode"])
 
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.name)
-def test_an_empty_panel_says_what_will_fill_it(panel: Panel, made_answers: None) -> None:
+def test_an_empty_panel_says_what_will_fill_it(panel: Panel) -> None:
     shown = drawn(panel, Scene(None, (), Stance()), (71, 10), LOOKS["unicode"])
     if not panel.is_overall:
         assert len(shown.split()) > 5
@@ -94,11 +94,11 @@ def test_an_empty_panel_says_what_will_fill_it(panel: Panel, made_answers: None)
 def test_panels_are_found_by_their_constant_and_numbered_one_by_one() -> None:
     found = discover("meshscope.ui.panels", "PANEL", Panel)
     assert sorted(panel.number for panel in found) == list(range(1, len(found) + 1))
-    assert [panel.name for panel in PANELS][0] == "comparison"
+    assert next(panel.name for panel in PANELS) == "comparison"
     assert len({panel.name for panel in found}) == len(found)
 
 
-def test_drawing_the_same_answer_twice_gives_the_same_strips(whole: Path, made_answers: None) -> None:
+def test_drawing_the_same_answer_twice_gives_the_same_strips(whole: Path) -> None:
     given = scene(whole, 200.0, "ddp")
     for panel in PANELS:
         assert drawn(panel, given, (71, 12), Look()) == drawn(panel, given, (71, 12), Look())
@@ -131,11 +131,13 @@ def test_a_panel_whose_question_failed_says_what_and_what_to_do() -> None:
     assert lines[1:3] == [error.message, error.hint]
 
 
-def test_a_panel_says_how_fresh_it_is_and_what_it_cost(whole: Path, made_answers: None) -> None:
+def test_a_panel_says_how_fresh_it_is_and_what_it_cost(whole: Path) -> None:
     given = scene(whole, 10.0, "ddp")
     answered = Answered("ddp", (), SPLIT.question(given))
     lines = view(SPLIT, answered, dataclasses.replace(FRAME, now_unix_ns=given.stance.now_unix_ns))
-    assert lines[-1] == " steps 40–41 · 3 s ago · profiler costs 3.1 %"
+    run = given.run
+    assert run is not None
+    assert lines[-1] == f" steps 40–41 · 3 s ago · profiler costs {percent(steps(run).profiler_cost_frac)}"
 
 
 def test_a_panel_that_cannot_say_gives_the_reason() -> None:

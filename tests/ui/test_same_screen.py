@@ -32,7 +32,7 @@ def grow(source: Path, target: Path) -> None:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("strategies", [made.FOUR, made.SIX])
 async def test_a_live_screen_at_its_end_is_the_replay_at_its_end(
-    tmp_path: Path, made_answers: None, staged: Staged, size: tuple[int, int], strategies: tuple[str, ...]
+    tmp_path: Path, staged: Staged, size: tuple[int, int], strategies: tuple[str, ...]
 ) -> None:
     whole, live = tmp_path / "whole" / "run", tmp_path / "live" / "run"
     end = made.write(whole, strategies)
@@ -56,9 +56,7 @@ async def test_a_live_screen_at_its_end_is_the_replay_at_its_end(
     assert "×" not in at_end[0].splitlines()[0].partition("■")[2]
 
 
-async def test_an_entry_that_arrives_after_the_last_one_is_still_seen(
-    tmp_path: Path, made_answers: None, staged: Staged
-) -> None:
+async def test_an_entry_that_arrives_after_the_last_one_is_still_seen(tmp_path: Path, staged: Staged) -> None:
     folder = tmp_path / "run"
     end = made.write(folder)
     wall = [end + made.S]

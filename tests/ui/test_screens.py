@@ -27,7 +27,7 @@ async def test_the_screen_at_the_end_looks_as_it_did(
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_the_screen_in_the_middle_looks_as_it_did(
-    tmp_path: Path, made_answers: None, staged: Staged, snapshot: Snapshot, size: tuple[int, int]
+    tmp_path: Path, staged: Staged, snapshot: Snapshot, size: tuple[int, int]
 ) -> None:
     made.write(tmp_path / "run", made.SIX, endings={"fsdp": made.Ending("failed", 6)})
     async with staged(tmp_path / "run", size=size, at_ns=19 * made.S) as stage:
@@ -91,7 +91,7 @@ HOSTILE = "[red]bold[/] \x1b[2J\x1b]0;owned\x07 \u202ereversed\u2066 [@click=app
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_text_from_a_recording_steers_nothing_and_is_no_markup(
-    tmp_path: Path, made_answers: None, staged: Staged, size: tuple[int, int]
+    tmp_path: Path, staged: Staged, size: tuple[int, int]
 ) -> None:
     made.write(tmp_path / "run", hostile=HOSTILE)
     async with staged(tmp_path / "run", size=size) as stage:
@@ -105,7 +105,7 @@ async def test_text_from_a_recording_steers_nothing_and_is_no_markup(
 
 
 async def test_hostile_names_of_strategies_devices_and_ranks_steer_nothing_either(
-    tmp_path: Path, made_answers: None, staged: Staged, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, staged: Staged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(made.SHAPES, "\x1b[31mevil", made.SHAPES["ddp"])
     made.write(tmp_path / "run", ("\x1b[31mevil",), folders={"\x1b[31mevil": "evil"})
@@ -124,13 +124,11 @@ async def test_a_screen_becomes_an_svg_picture_with_its_words_and_textures(folde
     assert drawn.count("<pattern ") >= 4
 
 
-async def test_a_picture_is_well_formed_whatever_is_written(
-    tmp_path: Path, made_answers: None, staged: Staged
-) -> None:
+async def test_a_picture_is_well_formed_whatever_is_written(tmp_path: Path, staged: Staged) -> None:
     from xml.etree import ElementTree as ET
 
     made.write(tmp_path / "run", hostile=HOSTILE + " <script>&amp;")
     async with staged(tmp_path / "run") as stage:
         await stage.press("7", "enter")
-        root = ET.fromstring(picture(stage.app))  # noqa: S314
+        root = ET.fromstring(picture(stage.app))
     assert root.tag.endswith("svg")

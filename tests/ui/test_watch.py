@@ -39,7 +39,7 @@ async def test_arrows_and_jk_choose_a_strategy_and_stop_at_the_ends(
 
 async def test_panels_show_the_strategy_that_is_chosen(folder: Path, staged: Staged) -> None:
     async with staged(folder) as stage:
-        assert "all_reduce" in stage.text()
+        assert "reduce_scatter" not in stage.text()
         await stage.press("down")
         assert "reduce_scatter" in stage.text()
         assert "▸✓ fsdp" in stage.text()
@@ -127,9 +127,7 @@ async def test_follow_goes_to_the_newest_and_lets_go_of_the_choice(folder: Path,
         assert "■ ended" in stage.line(0)
 
 
-async def test_profile_now_is_asked_of_a_live_run_and_of_no_other(
-    tmp_path: Path, made_answers: None, staged: Staged
-) -> None:
+async def test_profile_now_is_asked_of_a_live_run_and_of_no_other(tmp_path: Path, staged: Staged) -> None:
     now = time.time_ns()
     end = made.write(tmp_path / "run", t0=now, started=1, endings={"ddp": made.Ending("", 20)}, is_over=False)
     async with staged(tmp_path / "run", wall=lambda: end) as stage:
@@ -170,7 +168,7 @@ async def test_leaving_a_recording_asks_nothing_and_keeps_one_line(folder: Path,
 
 
 @pytest.fixture
-def live(tmp_path: Path, made_answers: None) -> tuple[Path, int]:
+def live(tmp_path: Path) -> tuple[Path, int]:
     """A run in the middle of its first strategy, and the wall at its newest entry."""
     folder = tmp_path / "run"
     end = made.write(folder, t0=made.T0, started=1, endings={"ddp": made.Ending("", 20)}, is_over=False)
@@ -231,7 +229,7 @@ async def test_a_click_focuses_a_panel_or_chooses_a_strategy(folder: Path, stage
     async with staged(folder) as stage:
         await stage.pilot.click("#memory")
         await stage.rest()
-        assert stage.watch._focused == "memory"  # noqa: SLF001
+        assert stage.watch._focused == "memory"
         await stage.pilot.click("#comparison", offset=(6, 4))
         await stage.rest()
         assert stage.watch.selected == "pmap"
@@ -255,7 +253,7 @@ async def test_the_command_palette_opens_and_closes(folder: Path, staged: Staged
 
 
 async def test_a_strategy_that_failed_says_why_and_the_others_are_still_compared(
-    tmp_path: Path, made_answers: None, staged: Staged
+    tmp_path: Path, staged: Staged
 ) -> None:
     made.write(tmp_path / "run", endings={"fsdp": made.Ending("failed", 6)})
     async with staged(tmp_path / "run") as stage:
@@ -274,7 +272,7 @@ async def test_a_folder_that_becomes_unreadable_is_told_in_two_lines_and_no_trac
 ) -> None:
     async with staged(folder, at_ns=9 * made.S) as stage:
         (folder / "pmap" / "experiment.json").write_bytes(msgspec.json.encode({"format": 99}))
-        stage.playback._reel._readers.clear()  # noqa: SLF001
+        stage.playback._reel._readers.clear()
         await stage.pilot.press("right")
         await stage.pilot.pause(0.3)
         failure = stage.app.failure

@@ -42,10 +42,3 @@ def failures(gallery: Gallery) -> tuple[str, ...]:
         ends = [entry for entry in gallery.supervisor_at(time.time_ns()) if isinstance(entry, Ended)]
         told = [end.why for end in ends if end.outcome == "failed"]
     return tuple(told)
-
-
-def told_on_leaving(line: str, folder: Path) -> int:
-    """Print the line that the screen leaves behind; the exit code says whether what has ended ended well."""
-    click.echo(line)
-    gallery = Gallery(folder)
-    return outcome(gallery) if gallery.end_unix_ns is not None else 0

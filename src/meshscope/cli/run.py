@@ -45,9 +45,9 @@ def launch(strategies: tuple[str, ...], out: Path | None, *, headless: bool, giv
     folder = Path(plan.request["out"])
     supervisor_pid = capture.start(folder, plan)
     if options.draws(headless=headless):
-        from meshscope.ui.app import watch
+        from meshscope.cli import screen
 
-        return ending.told_on_leaving(watch(folder, supervisor_pid=supervisor_pid, **look), folder)
+        return ending.outcome(screen.show(folder, **look))
     return ending.followed(folder, supervisor_pid, notes=plan.notes)
 
 

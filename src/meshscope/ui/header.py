@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
+
 from meshscope.analysis.progress import Progress
 from meshscope.ui.marks.cells import Line, Piece, cells, clip, cut, ends, wrapped
 from meshscope.ui.panels.comparison import Standing
@@ -14,18 +16,27 @@ from meshscope.units import printable
 
 def height(width: int) -> int:
     """Always the same for a width, so that nothing below moves: a title, the verdict, and the rail or a blank."""
-    return 3 if width >= 110 else 4
+    return 3 if width >= 160 else 4
 
 
 def lines(scene: Scene, standing: Standing | None, stretches: Sequence[Stretch], width: int) -> list[Line]:
     """``height(width)`` lines."""
     inside = width - 2
-    room = height(width) - 2
-    verdict = wrapped(printable(_verdict(scene, standing)), inside, room)
-    said: list[Line] = [[(" ", "text"), (line, "strong")] for line in verdict]
-    said += [[]] * (room - len(said))
     title = ends(_title(scene), _status(scene, standing, inside), inside)
+    said = _said(scene, standing, inside, height(width) - 2)
     return [[(" ", "text"), *title], *said, [(" ", "text"), *rail(scene.stance, stretches, inside)]]
+
+
+def _said(scene: Scene, standing: Standing | None, width: int, room: int) -> list[Line]:
+    """The verdict, and what it stands on first of all, where that finds room beside or below it."""
+    verdict = wrapped(printable(_verdict(scene, standing)), width, room)
+    lines: list[Line] = [[(" ", "text"), (line, "strong")] for line in verdict]
+    note = printable(standing.comparison.footnotes[0]) if standing and standing.comparison.footnotes else ""
+    if len(lines) < room:
+        lines.append([(" ", "text"), (clip(note, width), "quiet")])
+    elif cell_len(verdict[-1]) + 3 + cell_len(note) <= width:
+        lines[-1] = [*lines[-1], ("   " + note, "quiet")]
+    return lines + [[]] * (room - len(lines))
 
 
 def _title(scene: Scene) -> list[Piece]:

@@ -52,17 +52,18 @@ class Playback:
 
     def scene(self) -> Scene:
         """Everything that is known now."""
-        if not self.is_settled and self.clock.wall() - self._measured_ns >= NS_PER_S:
+        if self.is_due:
             self.measure()
         stance = self.stance()
         plan, runs = self._reel.at(stance.now_unix_ns)
         return Scene(plan, runs, stance)
 
     @property
-    def is_settled(self) -> bool:
-        """Whether the end is known and nothing can be added to it any more."""
+    def is_due(self) -> bool:
+        """Whether to find out again how far the folder reaches: once a second, until nothing can be added any more."""
         end = self.clock.end_unix_ns
-        return end is not None and self._measured_ns - end > _SETTLED_NS
+        is_settled = end is not None and self._measured_ns - end > _SETTLED_NS
+        return not is_settled and self.clock.wall() - self._measured_ns >= NS_PER_S
 
     def stance(self) -> Stance:
         clock = self.clock

@@ -46,7 +46,8 @@ def test_an_unknown_part_is_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fraction", "shown"), [(0.5, "████    "), (1 / 64, "▏       "), (0.55, "████▍   "), (0, "        "), (2, "████████")]
+    ("fraction", "shown"),
+    [(0.5, "████    "), (1 / 64, "▏       "), (0.55, "████▍   "), (0, "        "), (2, "████████")],
 )
 def test_a_length_is_drawn_to_an_eighth_of_a_cell(fraction: float, shown: str) -> None:
     assert text(length(fraction, 8, "gauge", Look())) == shown

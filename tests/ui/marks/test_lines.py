@@ -57,7 +57,9 @@ def drawn(took: list[float], marked: list[bool], *, planned: int, width: int, he
     given_columns = columns(
         np.arange(len(took), dtype=np.int32), np.array(took), np.array(marked), planned=planned, width=width
     )
-    lines = area(given_columns, height, look, top=4.0, label=lambda v: f"{v:g}", gutter=3, role="gauge", marked_role="bad")
+    lines = area(
+        given_columns, height, look, top=4.0, label=lambda v: f"{v:g}", gutter=3, role="gauge", marked_role="bad"
+    )
     return [text(line) for line in [*lines, marks(given_columns, 3, "bad")]]
 
 
@@ -108,5 +110,7 @@ def test_a_table_never_goes_beyond_its_width(width: int) -> None:
 
 def test_numbers_stand_at_the_right_of_their_column_and_text_at_the_left() -> None:
     places = placed(COLUMNS, 26)
-    line = text(row(places, {"name": [("ddp", "text")], "size": [("12", "text")], "aside": [("a", "text"), ("b", "quiet")]}))
+    line = text(
+        row(places, {"name": [("ddp", "text")], "size": [("12", "text")], "aside": [("a", "text"), ("b", "quiet")]})
+    )
     assert line == "ddp     " + " " * 4 + "     12     ab"[:14]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,7 +62,7 @@ class Shape:
 
 
 SHAPES = {
-    "ddp": Shape("torch", "PyTorch DDP: a full replica per rank", 48.0, 14.0, 6.3, 9.3, (10.7, 10.7, 21.4, 91.0, 12.0)),
+    "ddp": Shape("torch", "PyTorch DDP: a full replica per rank", 43.0, 14.0, 5.6, 7.4, (10.7, 10.7, 21.4, 91.0, 12.0)),
     "fsdp": Shape(
         "torch", "PyTorch FSDP2: every block sharded", 71.0, 12.0, 45.6, 18.6, (2.7, 2.7, 5.4, 91.0, 19.2), lines=11
     ),
@@ -189,19 +189,18 @@ def _entries(name: str, ending: Ending, hostile: str) -> Iterator[tuple[str, Ent
     for rank in range(ranks):
         yield _writer(shape, rank), _memory(shape, rank, at)
     yield "rank0", Phase(t_ns=at, rank=0, phase="training")
+    at = yield from _training(shape, ending, at, writers, ranks, chance, hostile)
+    yield from _sensors(shape, at, ranks, chance)
+    yield from _ending(ending, at)
+
+
+def _training(
+    shape: Shape, ending: Ending, at: int, writers: list[int], ranks: int, chance: random.Random, hostile: str
+) -> Generator[tuple[str, Entry], None, int]:
     for step in range(ending.step):
-        profiled = any(low - 1 <= step < high for low, high in WINDOWS)
-        end = at
-        for rank in writers:
-            took = shape.step_ms * (1 + chance.gauss(0, 0.02)) * (1.35 if profiled else 1.0) * (3.1 if not step else 1)
-            end_ns = at + int(took * MS)
-            end = max(end, end_ns)
-            yield f"rank{rank}", StepDone(
-                t_ns=end_ns, rank=rank, step=step, start_ns=at, end_ns=end_ns, tokens=BATCH * 128 // len(writers),
-                samples=BATCH // len(writers), loss=7.6 * 0.985**step, data_wait_ns=int(0.4 * MS),
-                is_profiled=profiled, is_compiling=False,
-            )  # fmt: skip
-        at = end
+        done = list(_step(shape, step, at, writers, chance))
+        yield from done
+        at = max(entry.end_ns for _, entry in done)
         for low, high in WINDOWS:
             if step == low - 5:
                 yield "supervisor", WindowAsked(t_ns=at, first_step=low, end_step=high, reason="cycle")
@@ -211,8 +210,21 @@ def _entries(name: str, ending: Ending, hostile: str) -> Iterator[tuple[str, Ent
                     yield _writer(shape, rank), _trace(shape, rank, at, low, high)
         if step == 30 and hostile:
             yield "supervisor", Log(t_ns=at, level="warning", text=hostile)
-    yield from _sensors(shape, at, ranks, chance)
-    yield from _ending(ending, at)
+    return at
+
+
+def _step(
+    shape: Shape, step: int, at: int, writers: list[int], chance: random.Random
+) -> Iterator[tuple[str, StepDone]]:
+    profiled = any(low - 1 <= step < high for low, high in WINDOWS)
+    for rank in writers:
+        took = shape.step_ms * (1 + chance.gauss(0, 0.02)) * (1.35 if profiled else 1.0) * (3.1 if not step else 1)
+        end_ns = at + int(took * MS)
+        yield f"rank{rank}", StepDone(
+            t_ns=end_ns, rank=rank, step=step, start_ns=at, end_ns=end_ns, tokens=BATCH * 128 // len(writers),
+            samples=BATCH // len(writers), loss=7.6 * 0.985**step, data_wait_ns=int(0.4 * MS),
+            is_profiled=profiled, is_compiling=False,
+        )  # fmt: skip
 
 
 def _writer(shape: Shape, rank: int) -> str:
@@ -263,7 +275,7 @@ def _write_trace(folder: Path, name: str, trace: TraceWritten, steps: dict[int, 
     """A small native trace: in each step one operator, then a collective that begins ``hidden`` before its end."""
     shape = SHAPES[name]
     late = 4.0 if trace.rank == 2 else 0.0
-    collective = "all_gather" if shape.lines > 8 else "all_reduce"
+    parts = (("all_gather", 0.7), ("reduce_scatter", 0.3)) if shape.lines > 8 else (("all_reduce", 1.0),)
     events = []
     for step in range(trace.first_step, trace.end_step):
         at = steps[step] / 1000
@@ -272,9 +284,10 @@ def _write_trace(folder: Path, name: str, trace: TraceWritten, steps: dict[int, 
         events.append(_event("cpu_op", "aten::mm", 1, at + 1, computed - 1))
         if shape.exposed:
             begun = at + computed - shape.hidden * 1000
-            events.append(_event("cpu_op", f"c10d::{collective}_", 1, begun - 5, 2))
-            took = (shape.hidden + shape.exposed - late) * 1000
-            events.append(_event("cpu_op", f"gloo:{collective}", 2, begun, took))
+            for collective, share in parts:
+                took = (shape.hidden + shape.exposed - late) * share * 1000
+                events.append(_event("cpu_op", f"gloo:{collective}", 2, begun, took))
+                begun += took
         events.append(_event("cpu_op", "aten::add_", 1, at + shape.step_ms * 1000 - 3, 2))
     document = {
         "schemaVersion": 1, "baseTimeNanoseconds": 0, "displayTimeUnit": "ms",

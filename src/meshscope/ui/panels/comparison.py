@@ -132,13 +132,13 @@ def _mean(mean: str, half: float, frame: Frame, role: str) -> list[Piece]:
 
 def _name(strategy: str, state: str, *, is_chosen: bool, leads: bool, row: Row | None) -> list[Piece]:
     mark, role = glyph(state)
-    aside = "" if row is None or row.is_ranked or row.is_baseline or not row.not_ranked_why else " †"
+    is_apart = row is not None and not (row.is_ranked or row.is_baseline or math.isnan(row.samples_per_s))
     name = "strong" if is_chosen else ("good" if leads else "text")
     return [
         ("▸" if is_chosen else " ", "accent"),
         (f"{mark} ", role),
         (printable(strategy), name),
-        (aside, "warn"),
+        (" †" if is_apart else "", "warn"),
     ]
 
 
@@ -182,12 +182,9 @@ def _legend(standing: Standing, columns: tuple[Placed, ...], frame: Frame) -> li
 
 
 def _footnotes(standing: Standing, frame: Frame, room: int) -> list[Line]:
-    """What the numbers stand on, as far as there is room; the reasons for not ranking a strategy come first."""
-    notes = [f"† {r.strategy}: {r.not_ranked_why}" for r in standing.comparison.rows if not r.is_ranked
-             and not r.is_baseline and r.not_ranked_why]  # fmt: skip
-    notes += standing.comparison.footnotes
-    lines: list[Line] = [[]] if room > 1 and notes else []
-    for text in notes:
+    """What the numbers stand on, as far as there is room."""
+    lines: list[Line] = [[]] if room > 1 and standing.comparison.footnotes else []
+    for text in standing.comparison.footnotes:
         lines += [[("  " + line, "quiet")] for line in wrapped(printable(text), frame.width - 4, 3)]
     return lines[:room] if room > 1 else []
 

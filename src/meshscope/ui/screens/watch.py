@@ -118,7 +118,8 @@ class Watch(Screen[None]):
         """Whether everything that is known has been drawn."""
         stance = self.playback.stance()
         views = self.query(PanelView)
-        return self._has_seen and stance == self.scene.stance and all(view.asking.is_at_rest for view in views)
+        is_seen = self._has_seen and stance == self.scene.stance and not self.playback.is_due
+        return is_seen and not self._is_looking and all(view.asking.is_at_rest for view in views)
 
     @property
     def selected(self) -> str:
@@ -141,7 +142,7 @@ class Watch(Screen[None]):
         self._leave_when_stopped()
         stance = self.playback.stance()
         is_changed = stance != self.scene.stance or not self._has_seen
-        if not self._is_looking and (is_changed or not self.playback.is_settled):
+        if not self._is_looking and (is_changed or self.playback.is_due):
             self._is_looking = True
             self._look()
         elif self._said[1] and self.playback.clock.wall() - self._said[0] > _SAID_NS:

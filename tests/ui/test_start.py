@@ -1,0 +1,231 @@
+"""The start screen: what can be picked, what is wrong with it, and where it leads."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import made
+import msgspec
+import pytest
+from textual.pilot import Pilot
+
+from meshscope.capture.request import Request
+from meshscope.errors import InputError
+from meshscope.experiment import Plan
+from meshscope.run import Gallery
+from meshscope.ui.app import MeshscopeApp, Options
+from meshscope.ui.form import Form, changed, erased, first, moved, toggled, typed
+from meshscope.ui.launching import Bundled, Model, Offer
+from meshscope.ui.look import Depth, Look
+from meshscope.ui.picture import text
+from meshscope.ui.screens.start import Start
+from meshscope.ui.screens.watch import Watch
+from meshscope.ui.shelf import shelf
+
+MODELS = (Model("tiny", "4 layers, width 256"), Model("125m", "12 layers, width 768"))
+NEEDS_JAX = "needs jax, flax: pip install 'meshscope[jax]'"
+
+
+class Launcher:
+    """Plans anything but three ranks; starting writes a made comparison."""
+
+    def __init__(self, out: Path, *, has_jax: bool = True, notes: tuple[str, ...] = ()) -> None:
+        self.out = out
+        self.has_jax = has_jax
+        self.notes = notes
+        self.planned: list[Request] = []
+        self.started: list[Path] = []
+
+    def offers(self) -> tuple[Offer, ...]:
+        return tuple(
+            Offer(
+                name, shape.title, shape.is_baseline, NEEDS_JAX if shape.framework == "jax" and not self.has_jax else ""
+            )
+            for name, shape in made.SHAPES.items()
+        )
+
+    def models(self) -> tuple[Model, ...]:
+        return MODELS
+
+    def plan(self, request: Request) -> Plan:
+        self.planned.append(request)
+        if request.ranks == 3:
+            raise InputError(
+                "A batch of 8 does not divide into 3 ranks.", hint="Use a --batch that is a multiple of 3."
+            )
+        return msgspec.structs.replace(
+            made.plan(request.strategies), request={"out": str(self.out)}, notes=list(self.notes)
+        )
+
+    def start(self, folder: Path, plan: Plan) -> int:
+        self.started.append(folder)
+        made.write(folder, tuple(run.strategy for run in plan.runs))
+        return 1
+
+
+Opened = Callable[..., contextlib.AbstractAsyncContextManager[tuple[MeshscopeApp, Pilot[str]]]]
+
+
+@contextlib.asynccontextmanager
+async def opened(
+    launcher: Launcher, *places: Path, size: tuple[int, int] = (120, 40), look: Look | None = None
+) -> AsyncIterator[tuple[MeshscopeApp, Pilot[str]]]:
+    given = look or Look()
+    screen = Start(launcher, shelf(places), given, open_reel=Gallery)
+    app = MeshscopeApp(Options(look=given), lambda _: screen)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause(0.2)
+        yield app, pilot
+
+
+async def press(pilot: Pilot[str], *keys: str) -> None:
+    await pilot.press(*keys)
+    await pilot.pause(0.2)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (220, 60)])
+async def test_the_start_screen_looks_as_it_did(
+    tmp_path: Path, snapshot: Callable[[str, str], None], size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    for day in range(2):
+        made.write(tmp_path / f"run-{day}", made.FOUR[: 2 + day], t0=made.T0 + day * 86400 * made.S)
+    async with opened(Launcher(Path("/runs/next"), has_jax=False), tmp_path, size=size) as (app, _):
+        snapshot(f"start-{size[0]}x{size[1]}", text(app))
+
+
+async def test_the_start_screen_in_ascii_has_nothing_else(tmp_path: Path) -> None:
+    look = Look(is_ascii=True, depth=Depth.NONE)
+    async with opened(Launcher(tmp_path / "run"), tmp_path, look=look) as (app, _):
+        assert text(app).isascii()
+
+
+async def test_enter_starts_what_is_picked_and_shows_it(tmp_path: Path) -> None:
+    launcher = Launcher(tmp_path / "run")
+    async with opened(launcher) as (app, pilot):
+        await press(pilot, "enter")
+        await pilot.pause(0.5)
+        assert isinstance(app.screen, Watch)
+        assert launcher.started == [tmp_path / "run"]
+        assert launcher.planned[-1].strategies == made.SIX
+
+
+async def test_what_cannot_be_run_is_said_in_place_and_nothing_starts(tmp_path: Path) -> None:
+    launcher = Launcher(tmp_path / "run")
+    async with opened(launcher) as (app, pilot):
+        await press(pilot, "up", "up", "up", "3")
+        shown = text(app)
+        assert "▸ ranks   ◂ 3 ▸" in shown
+        assert "A batch of 8 does not divide into 3 ranks." in shown
+        assert "Use a --batch that is a multiple of 3." in shown
+        await press(pilot, "enter")
+        assert isinstance(app.screen, Start)
+        assert launcher.started == []
+        await press(pilot, "backspace", "4")
+        assert "does not divide" not in text(app)
+        assert launcher.planned[-1].ranks == 4
+
+
+async def test_a_strategy_without_its_framework_says_what_it_needs_and_cannot_be_picked(tmp_path: Path) -> None:
+    launcher = Launcher(tmp_path / "run", has_jax=False)
+    async with opened(launcher) as (app, pilot):
+        assert text(app).count(NEEDS_JAX) == 3
+        await press(pilot, *["up"] * 8, "space")
+        assert "[–] pmap" in text(app)
+        assert launcher.planned[-1].strategies == ("ddp", "fsdp", "torch-single")
+
+
+async def test_an_uneven_machine_is_told_before_the_run(tmp_path: Path) -> None:
+    launcher = Launcher(tmp_path / "run", notes=("jax is CPU-only here: pip install 'meshscope[cuda]'",))
+    async with opened(launcher) as (app, _):
+        assert "jax is CPU-only here: pip install 'meshscope[cuda]'" in text(app)
+
+
+async def test_without_a_strategy_there_is_nothing_to_start(tmp_path: Path) -> None:
+    launcher = Launcher(tmp_path / "run")
+    async with opened(launcher) as (app, pilot):
+        await press(pilot, *["up"] * 10)
+        for _ in made.SIX:
+            await pilot.press("space", "down")
+        await press(pilot)
+        assert "pick a strategy first" in text(app)
+        await press(pilot, "enter")
+        assert isinstance(app.screen, Start)
+        assert launcher.started == []
+
+
+async def test_a_recording_is_opened_and_plays_from_its_beginning(tmp_path: Path) -> None:
+    made.write(tmp_path / "kept")
+    async with opened(Launcher(tmp_path / "run"), tmp_path) as (app, pilot):
+        await press(pilot, "tab")
+        assert "▸ 2026" in text(app)
+        await press(pilot, "enter")
+        assert isinstance(app.screen, Watch)
+        assert app.screen.playback.clock.speed == 8.0
+        assert not app.screen.playback.stance().is_at_end
+
+
+async def test_leaving_the_start_screen_leaves_no_line(tmp_path: Path) -> None:
+    async with opened(Launcher(tmp_path / "run")) as (app, pilot):
+        await press(pilot, "q")
+        assert app.return_value == ""
+
+
+async def test_help_is_there_too(tmp_path: Path) -> None:
+    async with opened(Launcher(tmp_path / "run")) as (app, pilot):
+        await press(pilot, "question_mark")
+        assert "pick a strategy, or leave it out" in text(app)
+        await press(pilot, "escape")
+        assert isinstance(app.screen, Start)
+
+
+def form(at: str = "ranks") -> Form:
+    given = first((Offer("ddp", "DDP"), Offer("pmap", "pmap", why_not="needs jax")), MODELS, 2)
+    return Form(given.offers, given.models, 2, given.chosen, at=at)
+
+
+def test_numbers_are_typed_changed_erased_and_left_to_the_plan() -> None:
+    given = typed(typed(form(), "1"), "2")
+    assert given.ranks == "12"
+    assert erased(given).ranks == "1"
+    assert changed(form(), 1).ranks == "1"
+    assert changed(form(), -1).ranks == ""
+    assert typed(form(), "0").ranks == ""
+    assert form().request().ranks is None
+    assert given.request().ranks == 12
+    assert len(typed(form("steps"), "9" * 20).steps) == 6
+
+
+def test_only_what_can_run_is_picked_at_first_and_nothing_else_can_be() -> None:
+    given = form("pmap")
+    assert given.chosen == {"ddp"}
+    assert toggled(given) == given
+    assert toggled(form("ddp")).chosen == frozenset()
+
+
+def test_the_cursor_stops_at_the_ends() -> None:
+    given = form("ddp")
+    assert moved(given, -1).at == "ddp"
+    assert moved(given, 99).at == "recording 1"
+
+
+def test_models_go_round() -> None:
+    assert changed(form("model"), 1).model == "125m"
+    assert changed(form("model"), -1).model == "125m"
+
+
+def test_damaged_folders_are_left_off_the_shelf(tmp_path: Path) -> None:
+    made.write(tmp_path / "good")
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "plan.json").write_text("{")
+    own = [shelved for shelved in shelf([tmp_path, tmp_path / "absent"]) if not shelved.is_bundled]
+    assert [shelved.folder.name for shelved in own] == ["good"]
+    assert own[0].strategies == made.FOUR
+
+
+def test_the_bundled_launcher_offers_every_strategy_and_model() -> None:
+    launcher = Bundled()
+    assert {offer.strategy for offer in launcher.offers()} >= {"ddp", "fsdp", "pmap", "pjit"}
+    assert "tiny" in {model.name for model in launcher.models()}
