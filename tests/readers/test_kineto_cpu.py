@@ -141,7 +141,7 @@ def test_a_span_whose_call_lies_before_the_window_is_doubted(tmp_path: Path) -> 
 
 
 def test_sizes_are_doubted_without_shapes(tmp_path: Path) -> None:
-    window = one(tmp_path, [gloo("all_reduce", 0, 5)], around={"record_shapes": 0})
+    window = one(tmp_path, [gloo("all_reduce", 0, 5)])
     assert "size_bytes" in dict(window.cannot_say)
     assert window.spans.size_bytes.tolist() == [-1]
 
