@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import json
 import os
 import subprocess
@@ -26,6 +26,18 @@ def workload(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[
     yield importlib.import_module
     for name in OWN_MODULES:
         sys.modules.pop(name, None)
+
+
+@pytest.fixture(scope="session")
+def need() -> Callable[..., None]:
+    """Skips where a package is not installed; looks for it without importing it."""
+
+    def check(*packages: str) -> None:
+        for package in packages:
+            if importlib.util.find_spec(package) is None:
+                pytest.skip(f"{package} is not installed (the extra is called workloads)")
+
+    return check
 
 
 @pytest.fixture(scope="session")

@@ -142,10 +142,17 @@ print(json.dumps({name: count(options) for name, options in PRESETS.items()}))
 """
 
 
-@pytest.mark.parametrize("program", [COUNT_IN_TORCH, COUNT_IN_JAX], ids=["torch", "jax"])
+@pytest.mark.parametrize(
+    ("framework", "program"), [("torch", COUNT_IN_TORCH), ("jax", COUNT_IN_JAX)], ids=["torch", "jax"]
+)
 def test_a_preset_has_the_parameters_it_is_named_after(
-    workload: Import, elsewhere: Callable[..., dict[str, int]], program: str
+    workload: Import,
+    need: Callable[..., None],
+    elsewhere: Callable[..., dict[str, int]],
+    framework: str,
+    program: str,
 ) -> None:
+    need(framework)
     options = workload("options")
     built = elsewhere(program)
     assert built == {name: options.parameter_count(preset) for name, preset in options.PRESETS.items()}

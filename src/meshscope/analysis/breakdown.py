@@ -153,15 +153,30 @@ def _sum(a: Breakdown, b: Breakdown) -> Breakdown:
 
 
 def per_step(part: Part) -> Breakdown | None:
-    """The mean over complete steps, in whole nanoseconds that still add up; None without any."""
+    """The mean over complete steps, in whole nanoseconds; None without any.
+
+    The five parts that make up a span are rounded, and everything else is added up from them: so it still adds up.
+    """
     count = len(part.steps)
     if not count:
         return None
     total = part.stepped
-    share = {name: round(getattr(total, name) / count) for name in _SUMMED}
-    share["exposed_ns"] = share["collective_ns"] - share["hidden_ns"]
-    share["idle_ns"] = share["span_ns"] - share["busy_ns"]
-    return Breakdown(**share, wait_ns=None if total.wait_ns is None else round(total.wait_ns / count))
+    hidden_ns = round(total.hidden_ns / count)
+    exposed_ns = round(total.exposed_ns / count)
+    idle_ns = round(total.idle_ns / count)
+    compute_ns = round((total.compute_ns - total.hidden_ns) / count) + hidden_ns
+    busy_ns = round((total.busy_ns - total.compute_ns - total.exposed_ns) / count) + compute_ns + exposed_ns
+    return Breakdown(
+        span_ns=busy_ns + idle_ns,
+        compute_ns=compute_ns,
+        collective_ns=hidden_ns + exposed_ns,
+        copy_ns=round(total.copy_ns / count),
+        hidden_ns=hidden_ns,
+        exposed_ns=exposed_ns,
+        busy_ns=busy_ns,
+        idle_ns=idle_ns,
+        wait_ns=None if total.wait_ns is None else round(total.wait_ns / count),
+    )
 
 
 def breakdown(run: Run) -> tuple[RankBreakdown, ...]:

@@ -33,6 +33,7 @@ class Cycle:
     _profiled_ns: dict[int, int] = field(default_factory=dict)
     _held_ns: dict[int, int] = field(default_factory=dict)
     _is_key_waiting: bool = False
+    _is_cost_stale: bool = False
 
     def __post_init__(self) -> None:
         self.training = Training(planned=self.experiment.planned_steps)
@@ -49,6 +50,7 @@ class Cycle:
             if isinstance(entry, TraceWritten):
                 held_ns = entry.start_cost_ns + entry.stop_ns
                 self._held_ns[entry.first_step] = max(held_ns, self._held_ns.get(entry.first_step, 0))
+                self._is_cost_stale = True
             elif isinstance(entry, StepDone):
                 slow = self._step(entry) or slow
         self._is_key_waiting |= any(ask.what == "profile" for ask in asks)
@@ -88,8 +90,9 @@ class Cycle:
         """What each finished window cost: holding the ranks, and its steps beyond their usual length."""
         usual_ns = self.training.step_ns
         over = [window for window in self.training.windows if window.end_step <= step]
-        if len(over) == len(self.training.costs_ns) or math.isnan(usual_ns):
+        if math.isnan(usual_ns) or not (self._is_cost_stale or len(over) > len(self.training.costs_ns)):
             return
+        self._is_cost_stale = False
         self._change(costs_ns=tuple(self._cost_ns(window, usual_ns) for window in over))
 
     def _cost_ns(self, window: Ask, usual_ns: float) -> int:

@@ -136,7 +136,7 @@ def _planned(request: Request, workload: Workload, ranks: int, framework: Framew
         )
     if kind != "cpu" and own_ranks > framework.count:
         raise InputError(
-            f"{workload.strategy}: {own_ranks} ranks need as many devices; {workload.framework} finds {framework.count}.",
+            f"{workload.strategy}: {own_ranks} ranks need {own_ranks} devices, and there are {framework.count}.",
             hint=f"Use --ranks {framework.count}, or --device cpu to compare code paths on CPU ranks.",
         )
     return PlannedRun(

@@ -22,7 +22,8 @@ def asks_kernel() -> bool:
     """
     if sys.platform != "linux":
         return False
-    return ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) == 0
+    refused = ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    return not refused
 
 
 def is_orphan(parent: int) -> bool:

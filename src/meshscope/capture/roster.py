@@ -89,9 +89,9 @@ class Roster:
             entries += self._tails.setdefault(path, Tail(path)).read()
         entries.sort(key=lambda entry: entry.t_ns)
         for entry in entries:
-            member = self.members.get(getattr(entry, "rank", -1))
-            if member is not None:
-                member.fold(entry)
+            rank = getattr(entry, "rank", -1)
+            if rank in self.members:
+                self.members[rank].fold(entry)
         return entries
 
     @property

@@ -18,6 +18,7 @@ _LEAD_STEPS = 3
 _LEAD_NS = 500_000_000
 _SECOND_AT_FRAC = 0.6
 _REST_STEPS = 3
+_APART_STEPS = 12  # Throughput is measured on unprofiled steps, so most steps are to be such.
 _SLOW_SIGMAS = 3.0
 _SLOW_NEEDS = 12
 _SLOW_LOOKS_BACK = 40
@@ -76,14 +77,15 @@ def due(policy: Windows, training: Training) -> Ask | None:
     if policy.wait is None:
         return _window_at(policy, training, "cycle") if _is_affordable(policy, training) else None
     last_end = max((window.end_step for window in training.windows), default=0)
-    next_step = last_end + policy.wait + policy.warmup
-    is_near = next_step <= soonest(policy, training)
-    return _window_at(policy, training, "cycle", first=next_step) if is_near else None
+    if last_end > training.step:
+        return None
+    return _window_at(policy, training, "cycle", first=last_end + policy.wait + policy.warmup)
 
 
 def _is_affordable(policy: Windows, training: Training) -> bool:
-    """Whether one more window, as dear as the last one, keeps the run within its budget."""
-    if not training.costs_ns:
+    """Whether one more window, as dear as the last one, keeps the run within its budget, and enough steps apart."""
+    last_end = max((window.end_step for window in training.windows if window.end_step <= training.step), default=0)
+    if not training.costs_ns or soonest(policy, training) - policy.warmup < last_end + _APART_STEPS:
         return False
     return sum(training.costs_ns) + training.costs_ns[-1] <= policy.budget_frac * training.training_ns
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from meshscope.cli import options
@@ -12,6 +14,6 @@ def begin() -> None:
     if not options.draws(headless=False):
         click.echo(click.get_current_context().get_help())
         return
-    from meshscope.ui.app import start
+    from meshscope.cli import screen
 
-    click.echo(start(runs=options.RUNS))
+    screen.begin((options.RUNS, Path()))

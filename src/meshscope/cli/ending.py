@@ -16,14 +16,16 @@ from meshscope.units import printable
 
 def followed(folder: Path, supervisor_pid: int | None, *, notes: list[str]) -> int:
     """Plain lines until the run has ended, then the report. The exit code."""
-    click.echo(f"recording to {folder}")
+    gallery = Gallery(folder)
+    shown = printable(str(folder))
+    click.echo(f"recording in {shown}")
     for note in notes:
-        click.echo(f"note: {note}")
-    runs = follow(folder, supervisor_pid)
-    click.echo("")
-    click.echo(report(runs))
-    click.echo(f"\n{folder}   meshscope replay {folder}")
-    return outcome(Gallery(folder))
+        click.echo(f"note: {printable(note)}")
+    runs = follow(folder, gallery, supervisor_pid)
+    if runs:
+        click.echo(f"\n{report(runs)}")
+    click.echo(f"\nmeshscope replay {shown}")
+    return outcome(gallery)
 
 
 def outcome(gallery: Gallery) -> int:
@@ -42,10 +44,3 @@ def failures(gallery: Gallery) -> tuple[str, ...]:
         ends = [entry for entry in gallery.supervisor_at(time.time_ns()) if isinstance(entry, Ended)]
         told = [end.why for end in ends if end.outcome == "failed"]
     return tuple(told)
-
-
-def told_on_leaving(line: str, folder: Path) -> int:
-    """Print the line that the screen leaves behind; the exit code says whether what has ended ended well."""
-    click.echo(line)
-    gallery = Gallery(folder)
-    return outcome(gallery) if gallery.end_unix_ns is not None else 0

@@ -12,7 +12,7 @@ import click
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 RUNS = Path("meshscope-runs")
-LOOK = ("is_ascii", "no_mouse", "theme")
+LOOK = ("is_ascii", "no_mouse", "theme", "colours", "fps")
 
 # Flags that go to the workload as they are; workloads/options.py says what they mean and checks them.
 _WORKLOAD: tuple[tuple[str, Any, str], ...] = (
@@ -60,7 +60,15 @@ def screen(command: Command) -> Command:
         click.option("--headless", is_flag=True, help="Plain lines instead of the screen (also when piped)."),
         click.option("--ascii", "is_ascii", is_flag=True, help="Draw with ASCII characters only."),
         click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal."),
-        click.option("--theme", type=click.Choice(["dark", "light"]), default=None, help="Colours."),
+        click.option("--theme", type=click.Choice(["auto", "dark", "light"]), default="auto", help="The background."),
+        click.option(
+            "--colours",
+            "--colors",
+            type=click.Choice(["none", "16", "256", "truecolor"]),
+            default=None,
+            help="Instead of what the terminal announces.",
+        ),
+        click.option("--fps", type=click.FloatRange(0.5, 60), default=4.0, show_default=True, help="Looks per second."),
     ):
         command = decorate(command)
     return command
@@ -68,4 +76,4 @@ def screen(command: Command) -> Command:
 
 def draws(*, headless: bool) -> bool:
     """Whether there is a person at a terminal who wants the screen."""
-    return not headless and sys.stdout.isatty() and sys.stdin.isatty()
+    return not headless and all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))

@@ -24,16 +24,16 @@ def command(*, recording: Path | None, speed: float | None, headless: bool, **lo
     Without a terminal it prints the progress lines of the run and its report.
     """
     from meshscope.discovery import bundled
-    from meshscope.run import Gallery
 
     folder = recording if recording is not None else bundled("recordings")
-    gallery = Gallery(folder)
     if options.draws(headless=headless):
-        from meshscope.ui.app import watch
+        from meshscope.cli import screen
 
-        click.echo(watch(folder, replay_speed=speed or 1.0, **look))
+        screen.show(folder, speed=speed or 1.0, **look)
         return 0
-    _in_plain_lines(gallery, speed)
+    from meshscope.run import Gallery
+
+    _in_plain_lines(Gallery(folder), speed)
     return 0
 
 

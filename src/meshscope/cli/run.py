@@ -16,10 +16,10 @@ FOUR = ("ddp", "fsdp", "pmap", "pjit")
 @click.argument("strategies", nargs=-1, metavar="[STRATEGY]...")
 @click.option("--model", default="tiny", show_default=True, help="Preset: tiny, 125m, 350m or 1.3b.")
 @click.option("--ranks", type=click.IntRange(min=1), default=None, help="Ranks (default: all GPUs, else CPU ranks).")
-@click.option("--steps", type=click.IntRange(min=1), default=None, help="Training steps of each strategy.")
+@click.option("--steps", type=click.IntRange(min=1), default=40, show_default=True, help="Training steps of each.")
 @click.option("--batch", type=click.IntRange(min=1), default=None, help="Global batch in samples.")
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Folder for the recordings.")
-@click.option("--baseline/--no-baseline", default=False, help="Run single-device baselines first, for efficiency.")
+@click.option("--baseline/--no-baseline", default=False, help="Run one device of each framework too, to compare with.")
 @click.option("--window", type=click.IntRange(min=1), default=None, help="Profiled steps per window.")
 @click.option("--every", type=click.IntRange(min=2), default=None, help="Steps from one window to the next.")
 @click.option("--budget", type=click.FloatRange(0, 1), default=None, help="Share of time profiling may cost (0.04).")
@@ -45,9 +45,9 @@ def launch(strategies: tuple[str, ...], out: Path | None, *, headless: bool, giv
     folder = Path(plan.request["out"])
     supervisor_pid = capture.start(folder, plan)
     if options.draws(headless=headless):
-        from meshscope.ui.app import watch
+        from meshscope.cli import screen
 
-        return ending.told_on_leaving(watch(folder, supervisor_pid=supervisor_pid, **look), folder)
+        return ending.outcome(screen.show(folder, **look))
     return ending.followed(folder, supervisor_pid, notes=plan.notes)
 
 

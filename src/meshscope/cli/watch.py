@@ -18,13 +18,10 @@ def command(*, recording: Path, headless: bool, **look: Any) -> int:
 
     Leaving does not stop the run unless you say so.
     """
-    from meshscope.run import Gallery
-
-    Gallery(recording)  # refuses what is no recording before the screen opens
     if options.draws(headless=headless):
-        from meshscope.ui.app import watch
+        from meshscope.cli import screen
 
-        click.echo(watch(recording, **look))
+        screen.show(recording, **look)
         return 0
     from meshscope.cli.ending import followed
 

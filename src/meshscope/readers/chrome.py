@@ -28,10 +28,12 @@ BAD_TEXT = "bad escape, control character or UTF-8 in a string"
 _KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _SPACE = re.compile(r"[\s,]*")
 _BOUNDARY = re.compile(rb"\}\s*,\s*\{")
-_LIST_END = re.compile(rb"\}\s*\]")
+_NEXT_EVENT = re.compile(rb'\}\s*,\s*\{\s*"(ph|name|cat|args|ts|dur|pid|tid|id|s|bp)"\s*:')
+_LIST_END = re.compile(rb'\}\s*\]\s*(,\s*"|\}|\Z)')
 _BAD_ESCAPE = re.compile(r'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _NARROW_BYTES = 1 << 16
 _HEAD_LIMIT_BYTES = 1 << 28
+_LONGEST_ENTRY_BYTES = 1 << 26
 _LENIENT: dict[str, Any] = {"strict": False, "parse_float": str, "parse_constant": str}
 _SCAN = json.JSONDecoder(**_LENIENT)
 
@@ -58,9 +60,9 @@ class Document(Generic[Entry]):
         for block in self.blocks:
             self._rest += block
             if not self.is_complete:
-                yield from self._drain(_last_boundary(self._rest))
+                yield from self._drain(_last_boundary(self._rest), is_all=False)
         if not self.is_complete:
-            yield from self._drain(len(self._rest))
+            yield from self._drain(len(self._rest), is_all=True)
         self._take_metadata(b"{" + self._rest.lstrip(b" \t\r\n,"))
 
     def _after_head(self) -> bytes:
@@ -79,16 +81,18 @@ class Document(Generic[Entry]):
         self._take_metadata(text[: found.start()] + b'"traceEvents": []}')
         return text[found.end() :]
 
-    def _drain(self, end: int) -> Iterator[list[Entry]]:
-        """Entries of the first ``end`` bytes of the rest."""
+    def _drain(self, end: int, *, is_all: bool) -> Iterator[list[Entry]]:
+        """Entries of the first ``end`` bytes of the rest; an entry that is not whole yet waits unless that is all."""
         text, later = self._rest[:end], self._rest[end:]
         while text and not self.is_complete:
-            entries, used = self._batch(text)
+            entries, used = self._batch(text, is_all=is_all)
             yield entries
             text = text[used:]
+            if not used:
+                break
         self._rest = text + later
 
-    def _batch(self, text: bytes) -> tuple[list[Entry], int]:
+    def _batch(self, text: bytes, *, is_all: bool) -> tuple[list[Entry], int]:
         """Entries from the beginning of ``text``, as many as decode at once, and the bytes they took."""
         end = len(text)
         while True:
@@ -97,9 +101,9 @@ class Document(Generic[Entry]):
             except msgspec.MsgspecError:
                 end = _last_boundary(text[: end // 2]) if end > _NARROW_BYTES else 0
             if end <= 0:
-                return self._one_by_one(text)
+                return self._one_by_one(text, is_all=is_all)
 
-    def _one_by_one(self, text: bytes) -> tuple[list[Entry], int]:
+    def _one_by_one(self, text: bytes, *, is_all: bool) -> tuple[list[Entry], int]:
         view = text.decode("latin-1")  # one character per byte, so positions are the same
         entries: list[Entry] = []
         at = 0
@@ -108,17 +112,12 @@ class Document(Generic[Entry]):
             if view[at : at + 1] in ("]", ""):
                 self.is_complete = view[at : at + 1] == "]"
                 return entries, at + 1
-            end = self._end_of_entry(text, view, at)
+            end = _end_of_entry(text, view, at, is_all=is_all)
+            if end is None:
+                break
             entries += self._entry(text[at:end])
             at = end
         return entries, at
-
-    def _end_of_entry(self, text: bytes, view: str, at: int) -> int:
-        try:
-            return _SCAN.raw_decode(view, at)[1]
-        except ValueError:
-            found = [match.start() + 1 for match in (_BOUNDARY.search(text, at), _LIST_END.search(text, at)) if match]
-            return min(found, default=len(text))
 
     def _entry(self, text: bytes) -> list[Entry]:
         try:
@@ -150,6 +149,20 @@ class Document(Generic[Entry]):
             self.dropped["metadata that is not JSON"] += 1
             return
         self.metadata.update((key, value) for key, value in found.items() if key != "traceEvents")
+
+
+def _end_of_entry(text: bytes, view: str, at: int, *, is_all: bool) -> int | None:
+    """Where the entry at ``at`` ends, or where the next begins if it is damaged; None when more text may end it."""
+    try:
+        return _SCAN.raw_decode(view, at)[1]
+    except json.JSONDecodeError as error:
+        runs_out = error.pos >= len(text) or error.msg.startswith("Unterminated string")
+    if runs_out and not is_all and len(text) - at < _LONGEST_ENTRY_BYTES:
+        return None
+    following = _NEXT_EVENT.search(text, at)
+    if following is None and not runs_out:
+        following = _LIST_END.search(text, at)
+    return following.start() + 1 if following else len(text)
 
 
 def _last_boundary(text: bytes) -> int:

@@ -72,7 +72,7 @@ def _device_rows(found: Columns) -> npt.NDArray[np.bool_]:
 
 def _gpu(found: Columns, is_device: npt.NDArray[np.bool_]) -> _Draft:
     told = kineto_gpu.told(found, is_device)
-    return _Draft("gpu", told, _whole(found), found.size_bytes, None, doubts(found, "gpu"))
+    return _Draft("gpu", told, _whole(found), found.size_bytes, None, doubts(found, "gpu", told.kind))
 
 
 def _cpu(found: Columns) -> _Draft:
@@ -80,8 +80,7 @@ def _cpu(found: Columns) -> _Draft:
     calls = kineto_gloo.calls(found, told.kind)
     told = renamed(told, calls.spans, calls.collective)
     rows = kineto_cpu.pieces(found, told.kind)
-    has_waits = bool((told.kind == Kind.WAIT).any())
-    cannot_say = doubts(found, "cpu", has_waits=has_waits, unmatched=calls.unmatched)
+    cannot_say = doubts(found, "cpu", told.kind, unmatched=calls.unmatched)
     return _Draft("cpu", told, rows, calls.size_bytes, calls.call, cannot_say)
 
 

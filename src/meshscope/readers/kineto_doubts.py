@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
+import numpy.typing as npt
+
+from meshscope.kinds import Kind
 from meshscope.readers.kineto_columns import RUNTIME, Columns
 
 Doubt = tuple[str, str]
@@ -12,10 +16,12 @@ _NO_WAIT_GPU = "kernels spin while they wait for peers; telling that apart needs
 _NO_WAIT_CPU = "a gloo span includes the waiting for peers, and no wait is recorded as an operator"
 
 
-def doubts(found: Columns, device_kind: str, *, has_waits: bool = False, unmatched: int = 0) -> tuple[Doubt, ...]:
-    """For a file with device work."""
+def doubts(found: Columns, device_kind: str, kind: npt.NDArray[np.uint8], *, unmatched: int = 0) -> tuple[Doubt, ...]:
+    """For a file with device work, of the kinds in ``kind``. Without a collective nothing is doubtful about one."""
+    if not (kind == Kind.COLLECTIVE).any():
+        return ()
     said = []
-    if not has_waits:
+    if not (kind == Kind.WAIT).any():
         said.append(("wait_ns", _NO_WAIT_CPU if device_kind == "cpu" else _NO_WAIT_GPU))
     if unmatched:
         why = f"{unmatched} gloo spans were called before the window; a reduce-scatter among them shows as all_reduce"

@@ -42,7 +42,7 @@ def read(path: Path, *, t0_unix_ns: int | None = None, device_kind: str = "") ->
     found = space(b"".join(source.blocks()))
     windows = _device_windows(found) or _cpu_windows(found) or (_nothing(found),)
     zero_ns, is_absolute = _zero(found, windows, t0_unix_ns)
-    return tuple(replace(_doubted(w, is_absolute), source=path.name).shifted(-zero_ns) for w in windows)
+    return tuple(replace(_doubted(w, is_absolute=is_absolute), source=path.name).shifted(-zero_ns) for w in windows)
 
 
 def _device_windows(found: Space) -> tuple[Window, ...]:
@@ -127,11 +127,13 @@ def _zero(found: Space, windows: tuple[Window, ...], t0_unix_ns: int | None) -> 
     return first_ns, False
 
 
-def _doubted(window: Window, is_absolute: bool) -> Window:  # noqa: FBT001
-    doubts = window.cannot_say if is_absolute else (*window.cannot_say, NO_ABSOLUTE_TIME)
-    if window.device_kind == "cpu" and not bool((window.spans.kind == Kind.COLLECTIVE).any()):
-        doubts = tuple(doubt for doubt in doubts if doubt[0] != "size_bytes")
-    return replace(window, cannot_say=doubts, has_unix_time=is_absolute)
+def _doubted(window: Window, *, is_absolute: bool) -> Window:
+    """Without a collective nothing is doubtful about one."""
+    has_any = bool((window.spans.kind == Kind.COLLECTIVE).any())
+    doubts = [doubt for doubt in window.cannot_say if has_any or doubt not in (_NO_WAIT, _NO_SIZE)]
+    if not is_absolute:
+        doubts.append(NO_ABSOLUTE_TIME)
+    return replace(window, cannot_say=tuple(doubts), has_unix_time=is_absolute)
 
 
 READER = Reader(format="xplane", suffixes=(".xplane.pb",), sniff=sniff, read=read)

@@ -36,10 +36,14 @@ def _title(run: Run) -> str:
     here, state = run.experiment, progress(run)
     kind = device_kind(run).upper() if device_kind(run) != "none" else "no device"
     if not here.strategy:
-        return f"{run.path}: {here.framework}, {here.ranks} {kind} rank{'s' if here.ranks != 1 else ''}"
+        return f"{run.path}: {here.framework}, {_ranks(here.ranks, kind)}"
     step = f"step {state.step} of {state.planned}" if state.planned else f"step {state.step}"
     title = f": {here.title}" if here.title else ""
-    return f"{here.strategy}{title} ({here.framework}, {here.ranks} {kind} ranks, {state.state}, {step})"
+    return f"{here.strategy}{title} ({here.framework}, {_ranks(here.ranks, kind)}, {state.state}, {step})"
+
+
+def _ranks(count: int, kind: str) -> str:
+    return f"{count} {kind} rank{'s' if count != 1 else ''}"
 
 
 def _split(run: Run, ranks: tuple[RankBreakdown, ...]) -> list[str]:

@@ -50,13 +50,6 @@ class Gallery:
         return tuple(entry for entry in self._supervisor if t0_unix_ns + entry.t_ns <= unix_ns)
 
     @property
-    def stretches(self) -> tuple[tuple[str, int, int], ...]:
-        """(strategy, start, newest entry) of every recording, unix ns, in the plan's order."""
-        self._find()
-        readers = self._readers.values()
-        return tuple((r.experiment.strategy, r.start_unix_ns, r.last_unix_ns()) for r in readers)
-
-    @property
     def start_unix_ns(self) -> int:
         if self.plan is not None:
             return self.plan.t0_unix_ns

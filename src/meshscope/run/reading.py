@@ -60,12 +60,6 @@ class RunReader:
             self._last = seen, run
             return run
 
-    def last_unix_ns(self) -> int:
-        """When the newest entry so far was written; the start while there is none."""
-        with self._lock:
-            self._poll()
-            return self.start_unix_ns + (self._times[-1] if self._times else 0)
-
     def end_unix_ns(self) -> int | None:
         """When the recording ended; None while it goes on. A lost one ends once its silence says so."""
         with self._lock:

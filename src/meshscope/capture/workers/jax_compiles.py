@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -22,24 +23,27 @@ _SHORT_NS = 1_000_000
 class Compiles(logging.Handler):
     """Writes an entry per stage of every compilation of a millisecond or more; a trace within a trace counts once.
 
-    ``step`` is the step under way. From the first step on every compilation of a function that was compiled before
-    is a recompilation, and JAX is asked to explain what changed.
+    ``step`` is the step under way, ``what`` what the script says it is compiling, which is then the entry's name.
+    ``on_first`` is called once a compilation shows that JAX has its devices. From the first step on every
+    compilation of a function that was compiled before is a recompilation, and JAX is asked what changed.
     """
 
-    def __init__(self, journal: RankJournal) -> None:
+    def __init__(self, journal: RankJournal, *, on_first: Callable[[], None]) -> None:
         super().__init__(logging.WARNING)
         self._journal = journal
+        self._on_first: Callable[[], None] | None = on_first
         self._seen: set[str] = set()
         self._traces: list[Compiled] = []
         self._reason = ""
         self.step = -1
+        self.what = ""
         self.has_compiled = False
         jax.monitoring.register_event_duration_secs_listener(self._heard)
 
     def explain(self) -> None:
         """From now on ask JAX for reasons: before the first step everything is new, and explaining it costs time."""
         if "jax_explain_cache_misses" in jax.config.values:
-            jax.config.update("jax_explain_cache_misses", True)
+            jax.config.update("jax_explain_cache_misses", True)  # noqa: FBT003
             logging.getLogger("jax").addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -53,6 +57,9 @@ class Compiles(logging.Handler):
         if stage is None or SUM_NAME in name:
             return
         self.has_compiled = True
+        if self._on_first is not None and stage != "trace":
+            first, self._on_first = self._on_first, None
+            first()
         entry = self._entry(name, stage, round(duration_s * 1e9))
         if stage == "trace":
             self._traces = [*(trace for trace in self._traces if not _holds(entry, trace)), entry]
@@ -74,7 +81,7 @@ class Compiles(logging.Handler):
         return Compiled(
             t_ns=self._journal.now_ns(),
             rank=self._journal.rank,
-            name=name,
+            name=self.what or name,
             stage=stage,
             duration_ns=duration_ns,
             step=self.step,

@@ -6,6 +6,7 @@ annotations and, on a GPU, its kernels are. Stopping takes about 10 ms per MB.
 
 from __future__ import annotations
 
+import importlib
 import socket
 import tempfile
 import time
@@ -66,10 +67,8 @@ class _Session:
     def __init__(self, options: Any) -> None:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         try:
-            from jaxlib._profiler import ProfilerSession
-
-            self._session = ProfilerSession(options)
-        except (ImportError, TypeError):
+            self._session = importlib.import_module("jaxlib._profiler").ProfilerSession(options)
+        except (ImportError, AttributeError, TypeError):
             self._folder = tempfile.TemporaryDirectory()
             jax.profiler.start_trace(self._folder.name, profiler_options=options)
 

@@ -35,7 +35,7 @@ class JaxWatch:
     def __init__(self, post: Post) -> None:
         self._post, self._journal = post, post.journal
         self._windows = AskedWindows(post.recording, post.journal, has_warmup=False)
-        self._compiles = Compiles(post.journal)
+        self._compiles = Compiles(post.journal, on_first=self._first_compilation)
         self._profile: JaxProfile | None = None
         self._parameters: Callable[[], Any] | None = None
         self._optimizer: Callable[[], Any] | None = None
@@ -81,14 +81,21 @@ class JaxWatch:
     @contextmanager
     def compiling(self, what: str) -> Iterator[None]:
         self._announce()
+        self._compiles.flush()
+        self._compiles.what = what
         after = "training" if self._parameters is not None else "launching"
         with self._journal.beating("compiling", after=after, detail=what):
             yield
         self._compiles.flush()
+        self._compiles.what = ""
 
     def finished(self) -> None:
         self._close_window()
         self._journal.phase("ending")
+
+    def _first_compilation(self) -> None:
+        self._announce()
+        self._journal.phase("compiling", "the first values")
 
     def _announce(self) -> None:
         if self._devices:

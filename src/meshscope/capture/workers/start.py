@@ -7,6 +7,7 @@ that records, and leaves a last word whichever way it ends.
 from __future__ import annotations
 
 import argparse
+import atexit
 import faulthandler
 import importlib
 import importlib.util
@@ -16,7 +17,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from meshscope.capture import lifeline
 from meshscope.capture.causes import last_lines
@@ -27,7 +28,7 @@ from meshscope.recording.entries import RankEnded
 from meshscope.recording.layout import LOGS, read_experiment
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> NoReturn:
     # torchrun stands between the supervisor and its ranks, and tells them who they are by the environment.
     is_forked = "TORCHELASTIC_RUN_ID" in os.environ
     lifeline.tie_to(int(os.environ.get(lifeline.PARENT_VARIABLE, os.getppid())) if is_forked else os.getppid())
@@ -43,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     journal.phase("importing")
     options = importlib.import_module("options").parse(asked.flags)
     post = Post(asked.recording, experiment, journal, options, rank, local_rank, asked.check_every)
-    return _run(post, asked.script, log)
+    _leave(_run(post, asked.script, log))
 
 
 def _run(post: Post, script: Path, log: Path) -> int:
@@ -60,14 +61,21 @@ def _run(post: Post, script: Path, log: Path) -> int:
 
 def _fail(post: Post, error: BaseException, log: Path) -> int:
     traceback.print_exception(error)
-    sys.stdout.flush()
     sys.stderr.flush()
     why = f"{type(error).__name__}: {error}".strip().splitlines()[0][:500]
     lines = last_lines(log)
     for rank in post.ranks:
         post.journal.append(RankEnded(t_ns=post.journal.now_ns(), rank=rank, exit_code=1, why=why, log_lines=lines))
-    # Not through the interpreter's own end: a library that waits there for its peers would keep a failed rank.
-    os._exit(1)
+    return 1
+
+
+def _leave(code: int) -> NoReturn:
+    """Not through the interpreter's own end: that costs torch a second of every rank, and a library that waits there
+    for its peers would keep a failed one. What the script registered to be done at exit is done."""
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _watch(post: Post) -> Any:
@@ -108,4 +116,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -34,13 +34,20 @@ def buffer_bytes(module: torch.nn.Module) -> int:
 
 
 def gradient_bytes(module: torch.nn.Module) -> int:
-    """Gradients that are alive now, and DDP's buckets.
+    """Gradients that are alive now, and DDP's buckets, which live on when gradients are cleared.
 
-    With ``gradient_as_bucket_view`` gradients lie in the buckets, which are then counted as their storages; without
-    it the buckets are a second copy, of the same size.
+    With ``gradient_as_bucket_view`` gradients lie in the buckets; without it the buckets are a second copy.
     """
     gradients = sum(storages(p.grad for p in module.parameters() if p.grad is not None).values())
-    return gradients * 2 if has_bucket_copies(module) else gradients
+    buckets = _bucket_bytes(module)
+    return gradients + buckets if has_bucket_copies(module) else max(gradients, buckets)
+
+
+def _bucket_bytes(module: torch.nn.Module) -> int:
+    """DDP keeps its buckets to itself; together they are as large as what they hold."""
+    if not isinstance(module, DistributedDataParallel):
+        return 0
+    return sum(p.numel() * p.element_size() for p in module.parameters() if p.requires_grad)
 
 
 def has_bucket_copies(module: torch.nn.Module) -> bool:

@@ -91,9 +91,14 @@ def _packed(content: bytes) -> bytes:
         return gzip.compress(content, _LEVEL)
 
 
-def finished(profile: TorchProfile, journal: RankJournal, recording: Path) -> None:
-    """Stop, write and announce; a window in which no step was whole leaves nothing but a line in the log."""
+def finished(profile: TorchProfile, journal: RankJournal, recording: Path, *, ends_step: bool) -> None:
+    """Stop, write and announce; a window in which no step was whole leaves nothing but a line in the log.
+
+    ``ends_step``: a step has just ended inside the window; otherwise the run ends in the middle of it.
+    """
     start = time.perf_counter_ns()
+    if ends_step:
+        profile.advance()
     profile.stop()
     if not profile.steps:
         journal.log("info", "The run ended before a profiled step was whole: no trace is written.")

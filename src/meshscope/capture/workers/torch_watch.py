@@ -163,14 +163,11 @@ class TorchWatch:
             self._journal.phase("profiling")
 
     def _close_window(self, *, ends_step: bool) -> None:
-        """``ends_step``: a step has just ended inside the window; otherwise the run ends in the middle of it."""
         profile, self._profile = self._profile, None
         if profile is None:
             return
         with self._journal.beating("stopping profiler", after="training"):
-            if ends_step:
-                profile.advance()
-            finished(profile, self._journal, self._post.recording)
+            finished(profile, self._journal, self._post.recording, ends_step=ends_step)
             if profile.window.has_memory and not self._device.is_cuda:
                 self._note_peak(profile)
         self._is_after_window = True

@@ -1,0 +1,42 @@
+"""Opening the screen from a command: how it looks here, and what it shows."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from meshscope.run import Gallery
+from meshscope.ui import app
+from meshscope.ui.launching import Bundled
+from meshscope.ui.look import look
+
+
+def show(folder: Path, *, speed: float | None = None, **given: Any) -> Gallery:
+    """Watch (or with ``speed`` replay) a folder until the user leaves, and print the line that stays in the shell."""
+    gallery = Gallery(folder)
+    click.echo(app.watch(folder, reel=gallery, options=_options(**given), speed=speed))
+    return gallery
+
+
+def begin(places: tuple[Path, ...], **given: Any) -> None:
+    """The start screen, and whatever was picked on it."""
+    line = app.start(options=_options(**given), launcher=Bundled(), open_reel=Gallery, places=places)
+    if line:
+        click.echo(line)
+
+
+def _options(
+    *, is_ascii: bool = False, no_mouse: bool = False, theme: str = "auto", colours: str | None = None, fps: float = 4.0
+) -> app.Options:
+    found = look(
+        os.environ,
+        encoding=sys.stdout.encoding or "ascii",
+        is_ascii=True if is_ascii else None,
+        colours=colours,
+        theme=theme,
+    )
+    return app.Options(look=found, has_mouse=not no_mouse, fps=fps)

@@ -1,0 +1,182 @@
+"""A request that makes no sense is refused before any process starts; one that does becomes a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from meshscope.capture import commands, frameworks, launch, machine, request
+from meshscope.capture.frameworks import Framework
+from meshscope.capture.launch import Request, Windows
+from meshscope.errors import InputError, LaunchError, MissingPackageError
+from meshscope.experiment import Plan
+
+TOY = str(Path(__file__).parent / "toy")
+CPU = Framework(version="1")
+GPUS = Framework(version="1", platform="gpu", names=("H100",) * 8)
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
+    """Sets what frameworks find on this machine: CPUs at first. Nothing is really probed, nothing may start."""
+
+    def set_found(torch: Framework = CPU, jax: Framework = CPU, missing: tuple[str, ...] = ()) -> None:
+        found = {"torch": torch, "jax": jax}
+        monkeypatch.setattr(frameworks, "probe", lambda names: {name: found[name] for name in names})
+        monkeypatch.setattr(frameworks, "missing", lambda name: (name,) if name in missing else ())
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a process was started")
+
+    set_found()
+    monkeypatch.setattr("subprocess.Popen", refuse)
+    monkeypatch.chdir(tmp_path)
+    return set_found
+
+
+def _plan(*strategies: str, **asked: object) -> Plan:
+    return launch.plan(Request(strategies=strategies, **{"workloads": TOY} | asked))
+
+
+def _refusal(*strategies: str, **asked: object) -> InputError:
+    with pytest.raises(InputError) as refused:
+        _plan(*strategies, **asked)
+    assert refused.value.hint, "a person is told what to do"
+    return refused.value
+
+
+def test_an_unknown_strategy_brings_the_nearest_name() -> None:
+    error = _refusal("toi")
+    assert error.message == "There is no strategy 'toi'."
+    assert error.hint.startswith("Did you mean toy?")
+    assert "Did you mean" not in _refusal("zzzzz").hint
+
+
+def test_no_strategy_at_all_is_refused() -> None:
+    assert "No strategy" in _refusal().message
+
+
+def test_an_unknown_preset_is_refused() -> None:
+    assert "'huge'" in _refusal("toy", model="huge").message
+
+
+def test_a_batch_that_ranks_do_not_divide_is_refused() -> None:
+    assert "does not divide" in _refusal("toy", ranks=3, batch=8).message
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"ranks": 0}, {"patience_s": 0.0}, {"windows": Windows(active=-1)}, {"windows": Windows(budget_frac=-1)}]
+)
+def test_numbers_without_meaning_are_refused(wrong: dict) -> None:
+    assert _refusal("toy", **wrong)
+
+
+def test_more_ranks_than_gpus_are_refused(here: Callable) -> None:
+    here(torch=GPUS)
+    error = _refusal("toy", ranks=16, batch=16)
+    assert "16 ranks need 16 devices, and there are 8" in error.message
+    assert "--ranks 8" in error.hint
+
+
+def test_more_ranks_than_cores_are_fine() -> None:
+    assert _plan("toy", ranks=64, batch=64).ranks == 64
+
+
+def test_a_gpu_that_is_asked_for_and_not_there_is_refused() -> None:
+    from_toy = _refusal("toy", options=("--device", "cuda"))
+    assert "finds no GPU" in from_toy.message
+
+
+def test_a_framework_that_is_missing_names_the_extra(here: Callable) -> None:
+    here(missing=("jax",))
+    with pytest.raises(MissingPackageError) as refused:
+        _plan("toy", "jax-toy")
+    assert "meshscope[jax]" in refused.value.hint
+
+
+def test_a_framework_that_is_broken_says_how(here: Callable) -> None:
+    here(torch=Framework(error="ImportError: libcudart.so.12: cannot open shared object file"))
+    with pytest.raises(MissingPackageError, match="libcudart"):
+        _plan("toy")
+
+
+def test_a_folder_that_holds_a_run_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "plan.json").write_text("{}")
+    assert "holds a run already" in _refusal("toy", out=str(tmp_path / "old")).message
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert "is a file" in _refusal("toy", out=str(tmp_path / "file")).message
+    with pytest.raises(LaunchError, match="Nothing can be written"):
+        _plan("toy", out=str(tmp_path / "file" / "below"))
+
+
+def test_single_means_the_baselines_on_one_rank_each() -> None:
+    plan = _plan("toy", "single", ranks=4)
+    assert [(run.strategy, run.ranks, run.is_baseline) for run in plan.runs] == [
+        ("toy", 4, False),
+        ("toy-single", 1, True),
+    ]
+
+
+def test_a_strategy_named_twice_runs_once() -> None:
+    assert [run.strategy for run in _plan("toy", "jax-toy", "toy").runs] == ["toy", "jax-toy"]
+
+
+def test_ranks_default_to_the_gpus_or_to_a_few_cpu_ranks(here: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "cores", lambda: (0, 1))
+    assert _plan("toy").ranks == 4
+    monkeypatch.setattr(machine, "cores", lambda: (0,))
+    assert _plan("toy").ranks == 2
+    here(torch=GPUS)
+    assert _plan("toy").ranks == 8
+
+
+def test_a_framework_left_on_the_cpu_is_planned_there_with_a_note(here: Callable) -> None:
+    here(torch=GPUS)
+    plan = _plan("toy", "jax-toy", ranks=4)
+    assert {run.strategy: run.device_kind for run in plan.runs} == {"toy": "gpu", "jax-toy": "cpu"}
+    (note,) = plan.notes
+    assert "shown, never ranked" in note
+    assert "pip install 'meshscope[cuda]'" in note
+    assert _plan("toy", ranks=4).notes == []
+
+
+def test_a_plan_carries_all_that_its_supervisor_needs() -> None:
+    asked = Request(strategies=("toy",), workloads=TOY, steps=7, windows=Windows(wait=9), options=("--width", "32"))
+    stored = msgspec.json.decode(msgspec.json.encode(launch.plan(asked)), type=Plan)
+    settled = request.from_plain(stored.request)
+    assert (settled.ranks, settled.steps, settled.windows.wait) == (stored.ranks, 7, 9)
+    head = commands.experiment(settled, stored.runs[0])
+    assert (head.planned_steps, head.global_batch, head.sequence_length, head.parameters) == (7, 8, 8, 1024)
+    assert head.command[0] == "torchrun"
+    assert head.command[-2:] == ["--width", "32"] or "--width" in head.command
+
+
+def test_ranks_share_the_cores_and_a_baseline_gets_one_share(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(machine, "cores", lambda: tuple(range(16)))
+    plan = _plan("toy", "toy-single", "jax-toy", ranks=4)
+    settled = request.from_plain(plan.request)
+    four, one, jax = (commands.command(settled, run, tmp_path) for run in plan.runs)
+    assert (four.environment["OMP_NUM_THREADS"], four.cores) == ("4", ())
+    assert (one.environment["OMP_NUM_THREADS"], one.cores) == ("4", (0, 1, 2, 3))
+    assert jax.environment["JAX_NUM_CPU_DEVICES"] == "4"
+    assert "OMP_NUM_THREADS" not in jax.environment or jax.environment["OMP_NUM_THREADS"] != "4"
+
+
+def test_more_ranks_than_cores_still_leave_each_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "cores", lambda: (0, 1))
+    assert machine.threads_per_rank(4) == 1
+    assert machine.share_of_cores(4) == (0,)
+
+
+@pytest.mark.parametrize(("text", "expected"), [("max 100000", 1 << 20), ("150000 100000", 2), ("50000 100000", 1)])
+def test_a_container_s_quota_bounds_the_cores(tmp_path: Path, text: str, expected: int) -> None:
+    (tmp_path / "cpu.max").write_text(text)
+    assert machine._quota(tmp_path / "cpu.max") == expected
+    assert machine._quota(tmp_path / "absent") == 1 << 20
