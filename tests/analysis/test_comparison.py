@@ -94,6 +94,14 @@ def test_another_kind_of_device_is_shown_and_never_ranked() -> None:
     assert "pmap is not ranked: it ran on CPU, the others on GPU." in found.footnotes
 
 
+def test_a_strategy_that_failed_is_shown_and_never_ranked() -> None:
+    broken = run([*steps([50.0] * 9), Ended(t_ns=10**12, outcome="failed", why="rank 1 …")], strategy="fsdp")
+    found = comparison((made("ddp", 100), broken))
+    assert found.leader == "ddp"
+    assert not math.isnan(found.rows[1].samples_per_s)
+    assert "fsdp is not ranked: it failed before its last step." in found.footnotes
+
+
 def test_what_the_ranks_say_of_their_device_beats_the_plan() -> None:
     started = RankStarted(t_ns=0, rank=0, device=0, device_name="CPU", device_kind="cpu", pid=1)
     fallen = run([started, *steps([1.0] * 9)], strategy="pmap", device_kind="gpu")
