@@ -127,6 +127,20 @@ def test_the_host_tells_of_itself_and_of_each_rank_and_not_of_one_that_is_gone()
     assert all(not math.isnan(value) for values in readings.values.values() for value in values.values())
 
 
+def test_a_process_that_is_ending_has_no_memory_and_is_not_read_as_zero() -> None:
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    try:
+        source = Host(lambda: {0: child.pid})
+        source.read(Readings())
+        # Not waited for: it stays in the process table, without memory.
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        readings = Readings()
+        source.read(readings)
+        assert "rank 0" not in readings.values
+    finally:
+        child.wait()
+
+
 def test_sampling_is_at_two_hertz_or_more(tmp_path: Path) -> None:
     sampling = Sampling(tmp_path, time.time_ns(), dict)
     sampling.start()

@@ -7,7 +7,7 @@ from rich.color import Color, ColorSystem
 
 from meshscope.errors import InputError
 from meshscope.ui.look import Depth, Look, look
-from meshscope.ui.palette import GROUND, INKS, RAISED, TEXTURES, TIMES, style, texture
+from meshscope.ui.palette import GROUND, INKS, RAISED, TEXTURES, TIMES, styles, texture
 
 
 @pytest.mark.parametrize(
@@ -112,11 +112,11 @@ def test_every_texture_has_a_colour_and_ascii_stays_ascii() -> None:
 
 @pytest.mark.parametrize("role", sorted(INKS))
 def test_without_colour_no_role_has_one(role: str) -> None:
-    found = style(role, Look(depth=Depth.NONE))
+    found = styles(Look(depth=Depth.NONE))[role]
     assert found is None or (found.color is None and found.bgcolor is None)
 
 
 @pytest.mark.parametrize("role", sorted(INKS))
 def test_with_sixteen_colours_the_background_is_the_terminals_own(role: str) -> None:
-    found = style(role, Look(depth=Depth.ANSI16))
+    found = styles(Look(depth=Depth.ANSI16))[role]
     assert found is None or (found.bgcolor is None and (found.color is None or found.color.number is not None))

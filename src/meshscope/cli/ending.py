@@ -16,14 +16,16 @@ from meshscope.units import printable
 
 def followed(folder: Path, supervisor_pid: int | None, *, notes: list[str]) -> int:
     """Plain lines until the run has ended, then the report. The exit code."""
-    click.echo(f"recording to {folder}")
+    gallery = Gallery(folder)
+    shown = printable(str(folder))
+    click.echo(f"recording in {shown}")
     for note in notes:
-        click.echo(f"note: {note}")
-    runs = follow(folder, supervisor_pid)
-    click.echo("")
-    click.echo(report(runs))
-    click.echo(f"\n{folder}   meshscope replay {folder}")
-    return outcome(Gallery(folder))
+        click.echo(f"note: {printable(note)}")
+    runs = follow(folder, gallery, supervisor_pid)
+    if runs:
+        click.echo(f"\n{report(runs)}")
+    click.echo(f"\nmeshscope replay {shown}")
+    return outcome(gallery)
 
 
 def outcome(gallery: Gallery) -> int:

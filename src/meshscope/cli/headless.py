@@ -60,12 +60,11 @@ def line(run: Run, state: Progress) -> str:
     return printable(text.rstrip())
 
 
-def follow(folder: Path, supervisor_pid: int | None) -> tuple[Run, ...]:
+def follow(folder: Path, gallery: Gallery, supervisor_pid: int | None) -> tuple[Run, ...]:
     """Follow until the run has ended; Ctrl-C and SIGTERM ask the supervisor to stop, and wait for it.
 
     Raises LaunchError when the supervisor is gone before its end.
     """
-    gallery = Gallery(folder)
     follower = Follower(gallery)
     with _Stopping(folder) as stopping:
         while gallery.end_unix_ns is None:

@@ -13,24 +13,25 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import Console
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
+from textual.theme import Theme
 
 from meshscope.errors import MeshscopeError
 from meshscope.recording.clock import Clock
 from meshscope.ui import palette
-from meshscope.ui.launching import Launcher
 from meshscope.ui.look import USUAL, Depth, Look
 from meshscope.ui.picture import picture
 from meshscope.ui.playback import Playback, Reel
-from meshscope.ui.screens.start import Start
 from meshscope.ui.screens.watch import Watch
-from meshscope.ui.shelf import shelf
 from meshscope.units import printable
+
+if TYPE_CHECKING:
+    from meshscope.ui.launching import Launcher
 
 _SYSTEMS = {Depth.NONE: "standard", Depth.ANSI16: "standard", Depth.ANSI256: "256", Depth.TRUECOLOR: "truecolor"}
 _PATIENCE_S = 3.0
@@ -60,6 +61,8 @@ class MeshscopeApp(App[str]):
     ALLOW_SELECT = False
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+q,ctrl+c", "quit", show=False)]
 
+    _worn: Theme | None = None
+
     def __init__(self, options: Options, first: Callable[[MeshscopeApp], Screen[Any]]) -> None:
         super().__init__(ansi_color=not options.look.is_painted)
         self.options = options
@@ -67,11 +70,16 @@ class MeshscopeApp(App[str]):
         self._first = first
         self.title = "meshscope"
         self.console = _console(options.look)
-        worn = palette.theme(options.look)
-        self.register_theme(worn)
-        self.theme = worn.name
+        self._worn = palette.theme(options.look)
+        self.register_theme(self._worn)
+        self.theme = self._worn.name
         # Textual's palette is drawn in characters that a poor font does not have.
         self.use_command_palette = not options.look.is_ascii
+
+    @property
+    def current_theme(self) -> Theme:
+        """The one theme that is worn; Textual would look it up by name for every line it paints."""
+        return self._worn or super().current_theme
 
     def on_mount(self) -> None:
         if not self.is_headless:
@@ -179,6 +187,10 @@ def start(
 
     ``places`` are folders where recordings may stand. Raises like :func:`watch`.
     """
+    # Only this screen needs capture's packages; a replay is on the screen sooner without them.
+    from meshscope.ui.screens.start import Start
+    from meshscope.ui.shelf import shelf
+
     first = Start(launcher, shelf(places), options.look, open_reel=open_reel)
     return run(MeshscopeApp(options, lambda _: first))
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import threading
+import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -19,10 +21,16 @@ from meshscope.ui.scene import Scene
 
 T = TypeVar("T")
 
+# Figures that change faster than this cannot be read; the clock and the keys are not held up by it.
+_BREATH_S = 0.25
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Answered:
-    """What a panel's question came to, for the run of one strategy: an answer, or an error a person can act on."""
+    """What a panel's question came to, for the run of one strategy: an answer, or an error a person can act on.
+
+    One answering is equal to itself only.
+    """
 
     strategy: str
     key: Hashable
@@ -60,6 +68,11 @@ class Asking:
         self.answers: dict[str, Answered] = {}
         self._wanted: tuple[Hashable, Scene] | None = None
         self._is_in_flight = False
+        self._asked_s = -math.inf
+
+    def is_fresh(self, strategy: str) -> bool:
+        """Whether this strategy was asked about so lately that nobody could read a newer answer yet."""
+        return strategy in self.answers and time.monotonic() - self._asked_s < _BREATH_S
 
     @property
     def is_at_rest(self) -> bool:
@@ -83,6 +96,7 @@ class Asking:
             while self._wanted is not None:
                 key, scene = self._wanted
                 self._wanted = None
+                self._asked_s = time.monotonic()
                 answered = await in_thread(lambda key=key, scene=scene: self._answered(key, scene))  # type: ignore[misc]
                 self.answers[scene.selected] = answered
                 draw(answered)

@@ -85,10 +85,13 @@ def texture(meaning: str, look: Look) -> str:
     return plain if look.is_ascii else blocks
 
 
-@lru_cache(maxsize=512)
-def style(role: str, look: Look) -> Style | None:
-    """How text of a role is written; None where it is plain text of the terminal's own."""
-    ink = INKS[role]
+@lru_cache(maxsize=16)
+def styles(look: Look) -> dict[str, Style | None]:
+    """How text of each role is written; None where it is plain text of the terminal's own."""
+    return {role: _style(ink, look) for role, ink in INKS.items()}
+
+
+def _style(ink: Ink, look: Look) -> Style | None:
     if look.is_painted:
         colour = ink.dark if look.is_dark else ink.light
         ground = (ink.dark_ground or GROUND.dark) if look.is_dark else (ink.light_ground or GROUND.light)

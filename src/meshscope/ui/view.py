@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 
 from rich.cells import cell_len
@@ -40,24 +40,41 @@ class PanelView(Canvas):
         super().__init__(id=panel.name)
         self.panel = panel
         self.asking = Asking(panel)
-        self._drawn: tuple[Hashable, list[Strip]] = ((), [])
+        self._drawn: dict[str, tuple[Hashable, list[Strip]]] = {}
 
     def show(self, frame: Frame, *, is_focused: bool, page: str = "") -> None:
         """Draw into ``frame`` (its title and freshness line included)."""
         answered = self.asking.answers.get("" if self.panel.is_overall else frame.selected)
         inner = replace(frame, height=max(frame.height - (1 if self.panel.is_overall else 2), 0))
-        lines = [strip(self._title(frame, page, is_focused=is_focused), frame.width, frame.look)]
-        lines += self._body(answered, inner)
+        lines = [*self._head(inner, page, is_focused=is_focused), *self._body(answered, inner)]
         if not self.panel.is_overall:
-            lines.append(strip(self._fresh(answered, frame), frame.width, frame.look))
+            lines += self._foot(answered, inner)
         self.paint(lines[: frame.height])
+
+    def _head(self, frame: Frame, page: str, *, is_focused: bool) -> list[Strip]:
+        key = (frame.width, frame.look, page, is_focused)
+        return self._kept(
+            "head", key, lambda: [strip(self._title(frame, page, is_focused=is_focused), frame.width, frame.look)]
+        )
+
+    def _foot(self, answered: Answered | None, frame: Frame) -> list[Strip]:
+        text = ""
+        if answered is not None and answered.error is None:
+            text = " " + freshness(self.panel.fresh(answered.answer), frame.now_unix_ns, frame.width - 1)
+        key = (frame.width, frame.look, text)
+        return self._kept("foot", key, lambda: [strip([(text, "faint")], frame.width, frame.look)])
 
     def _body(self, answered: Answered | None, frame: Frame) -> list[Strip]:
         """The drawing, kept until the answer or anything but the time changes."""
-        key = (id(answered), replace(frame, now_unix_ns=0))
-        if self._drawn[0] != key:
-            self._drawn = (key, self._draw(answered, frame))
-        return self._drawn[1]
+        key = (answered, replace(frame, now_unix_ns=0))
+        return self._kept("body", key, lambda: self._draw(answered, frame))
+
+    def _kept(self, part: str, key: Hashable, draw: Callable[[], list[Strip]]) -> list[Strip]:
+        """The strips of a part as they were drawn for this key, drawn now if they were not."""
+        known = self._drawn.get(part)
+        if known is None or known[0] != key:
+            known = self._drawn[part] = (key, draw())
+        return known[1]
 
     def _draw(self, answered: Answered | None, frame: Frame) -> list[Strip]:
         if answered is None:
@@ -75,11 +92,6 @@ class PanelView(Canvas):
         used = sum(cell_len(text) for text, _ in line) + len(page)
         rule = ("━" if is_focused else "─") * max(frame.width - used, 0)
         return cut([*line, (rule, "accent" if is_focused else "faint"), (page, "quiet")], frame.width)
-
-    def _fresh(self, answered: Answered | None, frame: Frame) -> list[Piece]:
-        if answered is None or answered.error is not None:
-            return []
-        return [(" " + freshness(self.panel.fresh(answered.answer), frame.now_unix_ns, frame.width - 1), "faint")]
 
     def on_click(self, event: events.Click) -> None:
         self.post_message(self.Clicked(self.panel, event.y - 1))

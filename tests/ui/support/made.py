@@ -324,3 +324,7 @@ def say(folder: Path, unix_ns: int, text: str) -> None:
     journal = Journal(folder, "late", t0_unix_ns=t0)
     journal.append(Log(t_ns=unix_ns - t0, level="info", text=text))
     journal.close()
+
+
+def started_unix_ns(folder: Path) -> int:
+    return layout.read_experiment(folder).t0_unix_ns

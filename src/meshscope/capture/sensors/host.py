@@ -32,8 +32,11 @@ class Host:
                 self._known[pid].cpu_percent(None)
                 return
             process = self._known[pid]
+            rss_bytes = process.memory_info().rss
+            if not rss_bytes:
+                return  # It is ending: its memory is gone before its entry is, and nothing was measured.
             into.add(device, "cpu_cores", process.cpu_percent(None) / 100)
-            into.add(device, "rss_bytes", process.memory_info().rss)
+            into.add(device, "rss_bytes", rss_bytes)
         except (psutil.NoSuchProcess, psutil.ZombieProcess):
             return  # It has ended; the roster tells of that.
         except psutil.AccessDenied as error:

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
+from rich.style import Style
 from textual.strip import Strip
 
 from meshscope.ui.look import Look
-from meshscope.ui.palette import style
+from meshscope.ui.palette import styles
 
 Piece = tuple[str, str]
 Line = Sequence[Piece]
@@ -110,17 +111,18 @@ def aired(lines: Sequence[Line], room: int) -> list[Line]:
 
 def strip(line: Line, width: int, look: Look) -> Strip:
     """A strip of exactly ``width`` cells; neighbours of one role become one segment."""
+    inks = styles(look)
     segments: list[Segment] = []
     run: list[str] = []
     current: str | None = None
     for text, role in filled(line, width):
         if role != current and run:
-            segments.append(_segment("".join(run), current or "text", look))
+            segments.append(_segment("".join(run), inks[current or "text"], look))
             run = []
         current = role
         run.append(text)
     if run:
-        segments.append(_segment("".join(run), current or "text", look))
+        segments.append(_segment("".join(run), inks[current or "text"], look))
     return Strip(segments, width)
 
 
@@ -130,5 +132,5 @@ def strips(lines: Iterable[Line], width: int, height: int, look: Look) -> list[S
     return drawn + [strip((), width, look)] * (height - len(drawn))
 
 
-def _segment(text: str, role: str, look: Look) -> Segment:
-    return Segment(plain(text) if look.is_ascii else text, style(role, look))
+def _segment(text: str, style: Style | None, look: Look) -> Segment:
+    return Segment(plain(text) if look.is_ascii else text, style)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
@@ -60,18 +61,19 @@ def sparkline(
     """
     series = stretched(values, width).tolist()
     signs = PLAIN if look.is_ascii else BLOCKS
-    levels = [math.nan if math.isnan(value) else level(value, low, high, 8 * height) for value in series]
+    levels = [-1 if math.isnan(value) else level(value, low, high, 8 * height) for value in series]
+    runs = [(is_gap, list(group)) for is_gap, group in groupby(levels, key=lambda eighths: eighths < 0)]
     lines: list[list[Piece]] = []
     for floor in reversed(range(height)):
-        line = [_cell(value - 8 * floor, signs, role, is_lowest=not floor) for value in levels]
-        lines.append([*line, (" " * (width - len(line)), "text")])
+        line = [
+            (gap * len(run), "faint")
+            if is_gap
+            else ("".join([signs[min(max(eighths - 8 * floor, 0), 8)] for eighths in run]), role)
+            for gap in ((" " if floor else "." if look.is_ascii else "·"),)
+            for is_gap, run in runs
+        ]
+        lines.append([*line, (" " * (width - len(series)), "text")])
     return lines
-
-
-def _cell(eighths: float, signs: str, role: str, *, is_lowest: bool) -> Piece:
-    if math.isnan(eighths):
-        return (("." if signs == PLAIN else "·") if is_lowest else " ", "faint")
-    return signs[min(max(int(eighths), 0), 8)], role
 
 
 def level(value: float, low: float, high: float, levels: int) -> int:

@@ -116,6 +116,14 @@ def _line(happened: Happened, frame: Frame) -> list[Line]:
     return [first, *([(" " * (len(at) + 2), "text"), (more, role)] for more in text[1:])]
 
 
+def depends(scene: Scene) -> tuple[object, ...]:
+    run = scene.run
+    if run is None:
+        return ()
+    told = (run.logs, run.phases, run.traces, run.compiles, run.refused, run.rank_ends)
+    return (*(len(entries) for entries in told), run.ended)
+
+
 PANEL = Panel(
     name="log",
     title="log",
@@ -124,4 +132,5 @@ PANEL = Panel(
     question=question,
     draw=draw,
     fresh=lambda chronicle: chronicle.fresh,
+    depends=depends,
 )

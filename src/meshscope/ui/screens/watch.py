@@ -90,6 +90,7 @@ class Watch(Screen[None]):
         self._said: tuple[int, str] = (0, "")
         self._stopping_ns: int | None = None
         self._placed: Arrangement | None = None
+        self._placed_table = 0
 
     def compose(self) -> ComposeResult:
         yield Canvas(id="header")
@@ -169,12 +170,15 @@ class Watch(Screen[None]):
 
     def _ask(self) -> None:
         """Put every panel's question that can be seen (and the comparison's, which the header needs)."""
+        stance = self.scene.stance
+        is_moving = not (stance.is_paused or stance.is_at_end)
         for panel in self._panels:
             view = self._view(panel)
-            if panel.is_overall or view.display:
-                wanted = self.scene.looking_at("" if panel.is_overall else self.selected)
-                if view.asking.want(wanted):
-                    self._question(view)
+            subject = "" if panel.is_overall else self.selected
+            if not (panel.is_overall or view.display) or (is_moving and view.asking.is_fresh(subject)):
+                continue
+            if view.asking.want(self.scene.looking_at(subject)):
+                self._question(view)
 
     @work(exclusive=False, group="question")
     async def _question(self, view: PanelView) -> None:
@@ -186,9 +190,12 @@ class Watch(Screen[None]):
             return
         before = self.scene.selected
         self.scene = self.scene.looking_at(self.selected)
-        self._refresh()
-        if self.scene.selected != before:
+        if self.scene.selected != before or self._table() != self._placed_table:
+            self._refresh()
             self._ask()
+        else:
+            self._refresh_header()
+            self._show(view)
 
     # Drawing
 
@@ -197,12 +204,12 @@ class Watch(Screen[None]):
         width, height = self.size
         if not width or not height:
             return
-        table = comparison.height(self.standing) + 2 if self.standing else len(self.scene.strategies) + 4
+        self._placed_table = self._table()
         placed = arrangement(
             width,
             height,
             header=header.height(width),
-            table=table,
+            table=self._placed_table,
             names=[panel.name for panel in self._panels],
             focused=self._focused,
             is_maximised=self._is_maximised,
@@ -216,6 +223,10 @@ class Watch(Screen[None]):
         self._refresh_header()
         for panel in self._panels:
             self._show(self._view(panel))
+
+    def _table(self) -> int:
+        """How many lines the comparison wants, its title and a blank below included."""
+        return (comparison.height(self.standing) if self.standing else len(self.scene.strategies) + 2) + 2
 
     def _put(self, name: str, rect: Rect | None) -> None:
         canvas = self.query_one(f"#{name}", Canvas)

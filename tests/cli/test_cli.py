@@ -1,0 +1,99 @@
+"""The command line: what it answers without work, and how it refuses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REFUSALS = {
+    ("run", "dpp"): ("no strategy 'dpp'", "Did you mean ddp?"),
+    ("run", "ddp", "--model", "7b"): ("no model '7b'", "tiny, 125m, 350m, 1.3b"),
+    ("run", "ddp", "--batch", "7", "--ranks", "4"): ("batch of 7 does not divide", "multiple of 4"),
+    ("run", "pmap", "--ranks", "3"): ("does not divide into 3 ranks", "multiple of 3"),
+    ("run", "ddp", "--device", "gpu"): ("finds no GPU", "Leave --device out"),
+    ("analyze", "nothere"): ("does not exist", "Give a recording"),
+    ("analyze", __file__): ("no format that meshscope reads", "kineto, xplane"),
+    ("replay", "."): ("holds no recording", "meshscope run"),
+    ("watch", "."): ("holds no recording", "meshscope run"),
+}
+
+
+def _run(*line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "meshscope", *line]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.parametrize("line", REFUSALS, ids=" ".join)
+def test_what_cannot_be_done_is_one_line_what_and_one_line_what_to_do(line: tuple[str, ...], tmp_path: Path) -> None:
+    if "--device" in line:
+        pytest.importorskip("pynvml")
+        from meshscope.cli.checkup import nvidia_gpus
+
+        if nvidia_gpus():
+            pytest.skip("this machine has GPUs")
+    done = _run(*line, cwd=tmp_path)
+    what, todo = REFUSALS[line]
+    assert done.returncode == 1
+    assert done.stdout == ""
+    first, second = done.stderr.splitlines()
+    assert what in first
+    assert todo in second
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("line", [("bogus",), ("run", "--steps", "0"), ("analyze",), ("run", "--nope")])
+def test_usage_is_exit_code_two(line: tuple[str, ...], tmp_path: Path) -> None:
+    done = _run(*line, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_help_loads_nothing_but_click(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom meshscope import cli\n"
+        "try: cli.main(['--help'])\nexcept SystemExit: pass\n"
+        "print(sorted({'numpy', 'textual', 'msgspec', 'torch', 'jax'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert "demo" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["demo", "run", "watch", "replay", "analyze", "doctor"])
+def test_every_command_has_help(command: str, tmp_path: Path) -> None:
+    done = _run(command, "--help", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"Usage: meshscope {command}")
+
+
+def test_without_a_terminal_the_bare_command_prints_its_help(tmp_path: Path) -> None:
+    done = _run(cwd=tmp_path)
+    assert done.returncode == 0
+    assert "Commands:" in done.stdout
+
+
+def test_a_reader_that_leaves_early_gets_no_traceback(tmp_path: Path) -> None:
+    line = f"{sys.executable} -m meshscope run --help | head -n 1"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60, check=False)
+    assert "Traceback" not in done.stderr
+
+
+def test_doctor_names_what_it_looked_at(tmp_path: Path) -> None:
+    done = _run("doctor", cwd=tmp_path)
+    for subject in ("python", "torch", "jax", "nvml", "terminal", "locale", "workloads"):
+        assert any(line[6:].startswith(subject) for line in done.stdout.splitlines()), subject
+
+
+def test_gpu_checks_refuse_where_there_is_no_gpu(tmp_path: Path) -> None:
+    from meshscope.cli.checkup import nvidia_gpus
+
+    if nvidia_gpus():
+        pytest.skip("this machine has GPUs")
+    done = _run("doctor", "--gpu", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "no NVIDIA GPU" in done.stderr
+    assert list(tmp_path.iterdir()) == []
