@@ -28,7 +28,9 @@ class Witness(Watch):
         self.parameters = 0
         self.memory: dict[str, int] = {}
 
-    def started(self, *, parameters: Callable[[], Any], optimizer: Callable[[], Any], compiled: Any = None) -> None:
+    def started(
+        self, *, parameters: Callable[[], Any], optimizer: Callable[[], Any], compiled: Any = None, key: Any = None
+    ) -> None:
         self.told.append("started")
         model, state = parameters(), optimizer()
         self.parameters = _local_size(model)

@@ -119,7 +119,11 @@ class MemoryMeasured(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="
 
 
 class Checked(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="checked"):
-    """Cheap fingerprints every k steps, to tell ranks apart that should agree (and keys that should not)."""
+    """Cheap fingerprints every k steps, to tell ranks apart that should agree (and keys that should not).
+
+    ``parameters`` and ``gradients`` are sums over the rank's own shards; gradients are None where they never leave the
+    compiled step (JAX). ``rng`` is a hash of the random generators (torch) or of the device's key (JAX).
+    """
 
     rank: int
     step: int

@@ -46,15 +46,19 @@ class JaxWatch:
         self._parameters: Callable[[], Any] | None = None
         self._optimizer: Callable[[], Any] | None = None
         self._devices: list[Any] = []
+        self._keys: list[str] = []
         self._planned: tuple[int, int] | None = None
         self._step = -1
         self._loss: float | None = None
         self._wait_ns = 0
         self._shape: tuple[int, ...] = ()
 
-    def started(self, *, parameters: Callable[[], Any], optimizer: Callable[[], Any], compiled: Any = None) -> None:
+    def started(
+        self, *, parameters: Callable[[], Any], optimizer: Callable[[], Any], compiled: Any = None, key: Any = None
+    ) -> None:
         self._parameters, self._optimizer = parameters, optimizer
         self._announce()
+        self._keys = jax_checks.key_hashes(key, len(self._devices))
         self._planned = jax_memory.planned_bytes(compiled)
         self._measure(step=0)
         self._compiles.flush()
@@ -181,9 +185,15 @@ class JaxWatch:
         sums = jax_checks.checksums(self._parameters()) if self._parameters is not None else {}
         for rank, device in enumerate(self._devices):
             if device in sums:
-                now_ns, value = self._journal.now_ns(), sums[device]
                 self._journal.append(
-                    Checked(t_ns=now_ns, rank=rank, step=self._step, parameters=value, batch_shape=self._shape)
+                    Checked(
+                        t_ns=self._journal.now_ns(),
+                        rank=rank,
+                        step=self._step,
+                        parameters=sums[device],
+                        rng=self._keys[rank],
+                        batch_shape=self._shape,
+                    )
                 )
 
     def _measure(self, step: int) -> None:
