@@ -28,15 +28,26 @@ def doing(progress: Progress) -> str:
         case "training":
             return step
         case "profiling" | "warming profiler":
-            return f"{step} profiled"
+            return f"{step}, profiling"
         case "stopping profiler":
-            return "stopping profiler…"
+            return f"{step}, stopping the profiler…"
         case "launching" | "importing" | "compiling" | "ending":
             return f"{progress.state}…"
         case "done":
             return f"{progress.step} steps"
         case _:
             return progress.state
+
+
+def doing_briefly(progress: Progress) -> str:
+    """``doing`` in at most twelve cells."""
+    match progress.state:
+        case "profiling" | "warming profiler":
+            return "profiling…"
+        case "stopping profiler":
+            return "stops trace…"
+        case _:
+            return doing(progress)
 
 
 def numbers(values: Sequence[int]) -> str:
@@ -91,12 +102,14 @@ def _freshness(fresh: Fresh, now_unix_ns: int, cost: str) -> list[str]:
     return words
 
 
-def spread(value: float, size: int) -> str:
-    """A spread beside its mean, in ``size`` cells after the ``±``; blank where it is not known."""
-    if math.isnan(value):
+def spread(half: float, mean: str, size: int) -> str:
+    """A spread as it stands beside its mean, with as many decimals, in ``size`` cells after the ``±``.
+
+    Blank where it is not known.
+    """
+    if math.isnan(half):
         return " " * (size + 2)
-    text = f"{value:.0f}" if value >= 9.95 else f"{value:.1f}"
-    return f"± {text:<{size}}"
+    return f"± {half:<{size}.{len(mean.partition('.')[2])}f}"
 
 
 def times(value: float) -> str:

@@ -254,10 +254,12 @@ def _sensors(shape: Shape, end: int, ranks: int, chance: random.Random) -> Itera
     at = 0
     while at < end:
         busy = 0.96 if at > 2 * S else 0.3
-        yield "sensors", Sampled(t_ns=at, device="host", values={"cpu_frac": busy * (1 - 0.1 * chance.random())})
+        host = {"utilization_frac": busy * (1 - 0.1 * chance.random()), "memory_total_bytes": 25.3e9}
+        host["memory_used_bytes"] = 2.1e9 + 1.6e9 * min(1.0, at / (4 * S))
+        yield "sensors", Sampled(t_ns=at, device="host", values=host)
         for rank in range(ranks):
             size = 371e6 * min(1.0, 0.3 + at / (4 * S)) + rank * 1e6
-            values = {"rss_bytes": size, "cpu_frac": 0.5 * busy * (1 - 0.2 * chance.random())}
+            values = {"rss_bytes": size, "cpu_cores": 0.5 * busy * (1 - 0.2 * chance.random())}
             yield "sensors", Sampled(t_ns=at + 1, device=f"rank {rank}", values=values)
         at += S // 2
 

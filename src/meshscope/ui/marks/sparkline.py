@@ -46,20 +46,20 @@ def stretched(values: Sequence[float] | Floats, width: int) -> Floats:
 
 
 def sparkline(
-    values: Sequence[float] | Floats,
-    width: int,
-    look: Look,
-    *,
-    low: float,
-    high: float,
-    height: int = 1,
-    role: str = "gauge",
+    values: Sequence[float] | Floats, width: int, look: Look, *, low: float, high: float, height: int = 1
 ) -> list[list[Piece]]:
-    """``height`` lines of bars between ``low`` and ``high``, from left to right in ``width`` cells; a gap is ``·``.
+    """A series over ``width`` cells (see ``stretched``), as :func:`skyline` draws it."""
+    return skyline(stretched(values, width), width, look, low=low, high=high, height=height)
+
+
+def skyline(
+    values: Floats, width: int, look: Look, *, low: float, high: float, height: int = 1, role: str = "gauge"
+) -> list[list[Piece]]:
+    """``height`` lines of bars between ``low`` and ``high``, a cell for each value from the left; a gap is ``·``.
 
     A value at or below ``low`` is the lowest mark, not a blank: it was measured.
     """
-    series = stretched(values, width).tolist()
+    series = values.tolist()
     signs = PLAIN if look.is_ascii else BLOCKS
     levels = [-1 if math.isnan(value) else level(value, low, high, 8 * height) for value in series]
     runs = [(is_gap, list(group)) for is_gap, group in groupby(levels, key=lambda eighths: eighths < 0)]

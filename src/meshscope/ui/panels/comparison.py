@@ -15,7 +15,7 @@ from meshscope.ui.marks.table import Column, Placed, heading, placed, row
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import Frame, Panel
 from meshscope.ui.scene import Scene, version
-from meshscope.ui.words import RUNNING, doing, glyph, spread, times, whole_percent
+from meshscope.ui.words import RUNNING, doing, doing_briefly, glyph, spread, times, whole_percent
 from meshscope.units import NS_PER_MS, UNKNOWN, duration, milliseconds, percent, printable, rate, size
 
 SHARES = ("compute", "hidden", "exposed", "copy", "idle")
@@ -34,6 +34,8 @@ _COLUMNS = (
     Column("lines", "lines", 5, rank=7),
     Column("state", "", 12, rank=3, is_text=True, gap=3),
 )
+# From this width on a state has room for all its words.
+_SPACIOUS = 150
 # Above this width there is room for a spread beside each mean, below for the means alone.
 _WIDE = 100
 
@@ -90,7 +92,7 @@ def _columns(standing: Standing, frame: Frame) -> tuple[Placed, ...]:
         "state": not standing.waiting and all(row.progress.state == "done" for row in rows),
     }
     longest = max((len(name) for name in standing.order), default=0)
-    widths = {"strategy": min(max(3 + longest + 2, 11), 24), "state": 20 if frame.width >= 140 else 12}
+    widths = {"strategy": min(max(3 + longest + 2, 11), 24), "state": 30 if frame.width >= _SPACIOUS else 12}
     if frame.width >= _WIDE:
         widths |= {"rate": 13, "time": 12, "bar": 17}
     kept = [column for column in _COLUMNS if not empty.get(column.name, False)]
@@ -105,7 +107,7 @@ def _headed(bar: Placed) -> Placed:
 def _row(found: Row, columns: tuple[Placed, ...], frame: Frame, *, is_chosen: bool, leads: bool) -> list[Piece]:
     bar = next((place.width for place in columns if place.column.name == "bar"), 0)
     text = "strong" if is_chosen else "text"
-    state = _state(found)
+    state = _state(found, frame)
     has_state = any(place.column.name == "state" for place in columns)
     shares: list[Piece] = stacked([(name, found.share.get(name, 0.0)) for name in SHARES], bar, frame.look)
     content: dict[str, list[Piece]] = {
@@ -127,7 +129,7 @@ def _row(found: Row, columns: tuple[Placed, ...], frame: Frame, *, is_chosen: bo
 
 def _mean(mean: str, half: float, frame: Frame, role: str) -> list[Piece]:
     """A mean, with its spread beside it where there is room; the signs stand below each other."""
-    return [(mean, role), (" " + spread(half, 4), "quiet")] if frame.width >= _WIDE else [(mean, role)]
+    return [(mean, role), (" " + spread(half, mean, 4), "quiet")] if frame.width >= _WIDE else [(mean, role)]
 
 
 def _name(strategy: str, state: str, *, is_chosen: bool, leads: bool, row: Row | None) -> list[Piece]:
@@ -142,10 +144,10 @@ def _name(strategy: str, state: str, *, is_chosen: bool, leads: bool, row: Row |
     ]
 
 
-def _state(found: Row) -> str:
+def _state(found: Row, frame: Frame) -> str:
     if found.is_baseline and found.progress.state == "done":
         return "one device"
-    return doing(found.progress)
+    return doing(found.progress) if frame.width >= _SPACIOUS else doing_briefly(found.progress)
 
 
 def _unprofiled(found: Row) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from textual.strip import Strip
 
@@ -14,14 +15,38 @@ from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
 from meshscope.units import UNKNOWN, percent, printable, size
 
-# The fields in the order of what people look for first; any other follows by name.
-_FIRST = ("utilization_frac", "cpu_frac", "memory_used_bytes", "rss_bytes", "power_w", "temperature_c")
-_UNITS = ("_bytes_per_s", "_bytes", "_frac", "_hz", "_w", "_c")
+# The fields in the order of what people look for first, and what they are called where room is short; any other
+# follows by its own name. A capacity is no reading of its own: it is the top of the field it belongs to.
+_NAMES = {
+    "utilization_frac": "util",
+    "memory_used_bytes": "memory",
+    "power_w": "power",
+    "cpu_cores": "cpu",
+    "rss_bytes": "rss",
+    "temperature_c": "temp",
+    "sm_clock_hz": "clock",
+}
+_CAPACITIES = {"memory_total_bytes": "memory_used_bytes", "power_limit_w": "power_w"}
+_WRITTEN: dict[str, Callable[[float], str]] = {
+    "_bytes_per_s": lambda number: f"{size(number)}/s",
+    "_bytes": size,
+    "_cores": lambda number: f"{number:.2f} cores",
+    "_frac": percent,
+    "_hz": lambda number: f"{number / 1e6:.0f} MHz",
+    "_w": lambda number: f"{number:.0f} W",
+    "_c": lambda number: f"{number:.0f} °C",
+}
+
+
+_FIGURE = 11
 
 
 @dataclass(frozen=True)
 class Sensors:
+    """``capacity`` maps (device, field) to the most that the field can reach, where a device tells."""
+
     fields: tuple[DeviceField, ...] = ()
+    capacity: dict[tuple[str, str], float] = field(default_factory=dict)
     failed: tuple[tuple[str, str, str], ...] = ()
     fresh: Fresh = UNSTATED
 
@@ -32,85 +57,87 @@ def question(scene: Scene) -> Sensors:
     if run is None:
         return Sensors()
     found = devices(run)
-    newest = max((int(field.time_ns[-1]) for field in found.fields if field.count), default=None)
+    newest = max((int(reading.time_ns[-1]) for reading in found.fields if reading.count), default=None)
     at = None if newest is None else newest + run.experiment.t0_unix_ns
-    ordered = tuple(sorted(found.fields, key=_order))
-    most = max((field.count for field in ordered), default=0)
-    return Sensors(ordered, found.failed, Fresh(of=f"{most} readings" if most else "", at_unix_ns=at))
+    capacity = {(r.device, _CAPACITIES[r.field]): r.last for r in found.fields if r.field in _CAPACITIES}
+    shown = tuple(sorted((r for r in found.fields if r.field not in _CAPACITIES), key=_order))
+    most = max((reading.count for reading in shown), default=0)
+    return Sensors(shown, capacity, found.failed, Fresh(of=f"{most} readings" if most else "", at_unix_ns=at))
 
 
-def _order(field: DeviceField) -> tuple[int, str, str]:
-    place = _FIRST.index(field.field) if field.field in _FIRST else len(_FIRST)
-    return place, field.field, field.device
+def _order(reading: DeviceField) -> tuple[int, str, str]:
+    names = list(_NAMES)
+    place = names.index(reading.field) if reading.field in _NAMES else len(names)
+    return place, reading.field, reading.device
 
 
 def draw(answer: Sensors, frame: Frame) -> list[Strip]:
     if not answer.fields:
         return note(_empty(answer), frame)
-    name = min(max(len(_label(field)) for field in answer.fields), max(frame.width // 3, 12))
+    name = min(max(len(_label(reading)) for reading in answer.fields), max(frame.width // 3, 12))
     reasons = _reasons(answer, frame)[: max(frame.height - len(answer.fields), 1)]
     room = max(frame.height - len(reasons), 1)
     shown = answer.fields if len(answer.fields) <= room else answer.fields[: max(room - 1, 1)]
     tall = min(max(room // (len(shown) or 1), 1), 3)
-    lines: list[Line] = [line for field in shown for line in _field(field, name, tall, frame)]
+    lines: list[Line] = [
+        line for reading in shown for line in _field(reading, _capacity(reading, answer), name, tall, frame)
+    ]
     if len(shown) < len(answer.fields):
         lines.append([(f" … {len(answer.fields) - len(shown)} more", "quiet")])
     return strips([*lines, *reasons], frame.width, frame.height, frame.look)
 
 
-def _field(field: DeviceField, name: int, tall: int, frame: Frame) -> list[Line]:
-    """One reading in ``tall`` lines (a blank one among them where there is room), its figures on the last."""
-    figure = right(value(field.last, field.field), 9)
-    tail = right(f"max {value(field.maximum, field.field)}", 14) if frame.width >= 60 else ""
+def _field(reading: DeviceField, capacity: float, name: int, tall: int, frame: Frame) -> list[Line]:
+    """One reading in ``tall`` lines, the last of them blank where there is more than one."""
+    figure = right(value(reading.last, reading.field), _FIGURE)
+    most = f"of {value(capacity, reading.field)}" if not math.isnan(capacity) else ""
+    tail = right(most or f"max {value(reading.maximum, reading.field)}", 14) if frame.width >= 60 else ""
     room = max(frame.width - name - 2 - len(figure) - len(tail), 4)
-    bars = sparkline(field.value, room, frame.look, low=0.0, high=_ceiling(field), height=max(tall - 1, 1))
-    lines: list[Line] = [[]] if tall > 2 else []
+    high = _top(reading) if math.isnan(capacity) else capacity
+    bars = sparkline(reading.value, room, frame.look, low=0.0, high=high, height=max(tall - 1, 1))
+    lines: list[Line] = []
     for index, bar in enumerate(bars):
         is_last = index == len(bars) - 1
-        label = left(_label(field), name) if is_last else " " * name
+        label = left(_label(reading), name) if is_last else " " * name
         figures: list[Piece] = [(figure, "text"), (tail, "quiet")] if is_last else []
         lines.append([(" " + label + " ", "quiet"), *bar, *figures])
-    return lines if tall != 2 else [*lines, []]
+    return [*lines, []] if tall > 1 else lines
 
 
-def _label(field: DeviceField) -> str:
-    return printable(f"{field.device} {field_name(field.field)}")
+def _capacity(reading: DeviceField, answer: Sensors) -> float:
+    return answer.capacity.get((reading.device, reading.field), math.nan)
 
 
-def field_name(field: str) -> str:
+def _label(reading: DeviceField) -> str:
+    return printable(f"{reading.device} {_NAMES.get(reading.field) or field_name(reading.field)}")
+
+
+def field_name(name: str) -> str:
     """``memory_used_bytes`` as a person says it: ``memory used``."""
-    unit = next((unit for unit in _UNITS if field.endswith(unit)), "")
-    return printable(field.removesuffix(unit).replace("_", " "))
+    unit = next((unit for unit in _WRITTEN if name.endswith(unit)), "")
+    return printable(name.removesuffix(unit).replace("_", " "))
 
 
-def value(number: float, field: str) -> str:
+def value(number: float, name: str) -> str:
     """A reading in the unit of its field's name."""
     if math.isnan(number):
         return UNKNOWN
-    if field.endswith("_bytes_per_s"):
-        return f"{size(number)}/s"
-    if field.endswith("_bytes"):
-        return size(number)
-    if field.endswith("_frac"):
-        return percent(number)
-    if field.endswith("_hz"):
-        return f"{number / 1e6:.0f} MHz"
-    unit = " W" if field.endswith("_w") else " °C" if field.endswith("_c") else ""
-    return f"{number:.0f}{unit}"
+    written = next((write for unit, write in _WRITTEN.items() if name.endswith(unit)), None)
+    return written(number) if written else f"{number:.0f}"
 
 
-def _ceiling(field: DeviceField) -> float:
+def _top(reading: DeviceField) -> float:
     """The top of a sparkline: a share goes to 1, anything else to the most that was read."""
-    if field.field.endswith("_frac"):
-        return max(1.0, field.maximum)
-    return field.maximum if field.maximum > 0 else 1.0
+    if reading.field.endswith("_frac"):
+        return max(1.0, reading.maximum)
+    return reading.maximum if reading.maximum > 0 else 1.0
 
 
 def _reasons(answer: Sensors, frame: Frame) -> list[Line]:
     """What could not be read, and why; the same reason is told once."""
     by_why: dict[str, list[str]] = {}
-    for device, field, why in answer.failed:
-        by_why.setdefault(why, []).append(f"{device} {field_name(field)}")
+    for device, name, why in answer.failed:
+        by_why.setdefault(why, []).append(f"{device} {field_name(name)}")
     lines: list[Line] = []
     for why, names in by_why.items():
         text = f"{', '.join(names[:3])}{', …' if len(names) > 3 else ''}: {why}"
@@ -120,8 +147,8 @@ def _reasons(answer: Sensors, frame: Frame) -> list[Line]:
 
 def _empty(answer: Sensors) -> str:
     if answer.failed:
-        device, field, why = answer.failed[0]
-        return f"No sensor could be read. {device} {field_name(field)}: {why}"
+        device, name, why = answer.failed[0]
+        return f"No sensor could be read. {device} {field_name(name)}: {why}"
     return "Fills with the first readings: utilization, memory and power of each device, the host's CPU."
 
 

@@ -16,6 +16,8 @@ from meshscope.ui.words import clock_time, steps_of
 from meshscope.units import duration, printable, size
 
 _ROLES = {"error": "bad", "warning": "warn"}
+# Told by steps and traces already.
+_TRACED = ("training", "warming profiler", "profiling", "stopping profiler")
 _SIGNS = {"error": "✗", "warning": "!"}
 
 
@@ -48,7 +50,7 @@ def _happened(run: Run) -> Iterator[Happened]:
         yield Happened(log.t_ns, log.level, _who(log.rank) + log.text)
     last: dict[int, str] = {}
     for phase in run.phases:
-        if phase.rank <= 0 and last.get(phase.rank) != phase.phase and phase.phase not in ("training", "profiling"):
+        if phase.rank <= 0 and last.get(phase.rank) != phase.phase and phase.phase not in _TRACED:
             detail = f": {phase.detail}" if phase.detail else ""
             yield Happened(phase.t_ns, "info", _who(phase.rank) + phase.phase + detail)
         last[phase.rank] = phase.phase

@@ -13,7 +13,6 @@ from meshscope.ui.marks.cells import Line, Piece, aired, strips
 from meshscope.ui.marks.table import Column, Placed, heading, placed, row
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
-from meshscope.ui.panels.split import depends
 from meshscope.ui.scene import Scene
 from meshscope.ui.words import whole_percent
 from meshscope.units import UNKNOWN, milliseconds, printable, ratio, size
@@ -106,6 +105,14 @@ def _empty(answer: Overlaps) -> str:
         return "Nothing was profiled in this run, so its collectives are not known."
     when = f", in {answer.next_window_steps} steps" if answer.next_window_steps else ""
     return f"Fills with the first profiled steps{when}: each kind of collective, hidden or exposed."
+
+
+def depends(scene: Scene) -> tuple[object, ...]:
+    """Windows alone, once there is one; before that also the steps that are left until the first."""
+    run = scene.run
+    if run is None:
+        return ()
+    return (len(run.windows), len(run.refused), run.ended, 0 if run.windows else len(run.steps))
 
 
 PANEL = Panel(

@@ -132,14 +132,6 @@ def _empty(split: Split) -> str:
     return "Fills with the first profiled steps: a bar for each rank. p profiles now."
 
 
-def depends(scene: Scene) -> tuple[object, ...]:
-    """Windows alone, once there is one; before that also the steps that are left until the first."""
-    run = scene.run
-    if run is None:
-        return ()
-    return (len(run.windows), len(run.refused), run.ended, 0 if run.windows else len(run.steps))
-
-
 PANEL = Panel(
     name="split",
     title="where a step goes, by rank",
@@ -148,5 +140,4 @@ PANEL = Panel(
     question=question,
     draw=draw,
     fresh=lambda split: split.fresh,
-    depends=depends,
 )

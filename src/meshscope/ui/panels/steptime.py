@@ -12,7 +12,7 @@ from textual.strip import Strip
 from meshscope.analysis.steps import Steps, steps
 from meshscope.ui.marks.cells import Line, Piece, cells, ends, right, strips
 from meshscope.ui.marks.chart import Columns, area, columns, marks
-from meshscope.ui.marks.sparkline import sparkline
+from meshscope.ui.marks.sparkline import skyline
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
 from meshscope.units import NS_PER_MS, NS_PER_S, duration, milliseconds, percent, rate
@@ -116,7 +116,7 @@ def _throughput(pace: Pace, width: int, tall: int, frame: Frame) -> list[Line]:
     # The first steps are slow by nature; the scale is for those that follow.
     low, high = float(np.quantile(known, 0.05)), float(known.max())
     so_far = given.value[: int(np.flatnonzero(~np.isnan(given.value))[-1]) + 1]
-    bars = sparkline(so_far, width, frame.look, low=low, high=high, height=tall)
+    bars = skyline(so_far, width, frame.look, low=low, high=high, height=tall)
     marked = {0: high, tall - 1: low} if tall > 1 else {}
     labels = [right(rate(marked[at]) if at in marked else "", _GUTTER - 1) + " " for at in range(tall)]
     return [[(label, "quiet"), *bar] for label, bar in zip(labels, bars, strict=True)]
