@@ -35,7 +35,7 @@ def _sum(device: Any, arrays: list[Any]) -> float:
 
 
 def key_hashes(key: Any, count: int) -> list[str]:
-    """A hash of the random key of each of ``count`` devices: of its own where there is one for each, else of the one."""
+    """A hash of the random key of each of ``count`` devices: its own where each has one, else the one of all."""
     if key is None:
         return [""] * count
     typed = jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key)
