@@ -60,4 +60,4 @@ def _in_plain_lines(gallery: Any, speed: float | None) -> None:
             time.sleep(tick_ns / 1e9 / speed)
     runs = follower.look(end_ns)
     click.echo("")
-    click.echo(report(runs))
+    click.echo(report(runs, answer_last=True))
