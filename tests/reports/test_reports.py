@@ -13,7 +13,6 @@ import pytest
 from drawn import run, steps, windows
 
 from meshscope.discovery import bundled
-from meshscope.errors import MeshscopeError
 from meshscope.recording.entries import Compiled, Ended, MemoryMeasured, Phase, Sampled, SensorFailed, TraceWritten
 from meshscope.recording.layout import recordings
 from meshscope.reports.analysis_json import analysis, analysis_json
@@ -65,9 +64,9 @@ def ddp() -> Run:
     return run(entries, windows=windows(DDP, device_kind="cpu", tells_wait=False), device_kind="cpu")
 
 
-def pmap() -> Run:
+def pmap(outcome: str = "done", why: str = "") -> Run:
     compiled = Compiled(t_ns=1, rank=0, name="step", stage="compile", duration_ns=1_900 * MS)
-    ended = Ended(t_ns=10**10, outcome="failed", why="rank 1 was killed (SIGKILL)", rank=1)
+    ended = Ended(t_ns=10**10, outcome=outcome, why=why, rank=1)
     entries = [*steps([300, 170, 140, 141, 142, 140], ranks=1, samples=32), compiled, ended]
     (window,) = windows(PMAP, device_kind="cpu", framework="jax")
     return run(entries, windows=[window], strategy="pmap", framework="jax", device_kind="cpu")
@@ -88,10 +87,9 @@ def test_the_json_of_two_strategies(golden: Golden) -> None:
 
 
 def bundled_recordings() -> list[Path]:
-    try:
-        return list(recordings(bundled("recordings")))
-    except MeshscopeError:
-        return []
+    return [
+        recording for plan in sorted(bundled("recordings").glob("*/plan.json")) for recording in recordings(plan.parent)
+    ]
 
 
 @pytest.mark.parametrize("folder", bundled_recordings(), ids=lambda folder: folder.name)
@@ -113,7 +111,7 @@ def test_no_line_is_wider_than_a_plain_terminal(runs: list[Run]) -> None:
 def test_a_terminal_without_unicode_gets_ascii() -> None:
     assert not report([ddp(), pmap()], encoding="utf-8").isascii()
     for encoding in ("ascii", "no-such-encoding"):
-        text = report([ddp(), pmap()], encoding=encoding)
+        text = report([ddp(), pmap("failed", "…")], encoding=encoding)
         assert text.isascii()
         assert "?" not in text
 
@@ -131,7 +129,10 @@ def test_a_trace_alone_is_told_without_a_comparison() -> None:
 
 
 def test_a_failure_is_told_with_its_reason() -> None:
-    assert "pmap failed: rank 1 was killed (SIGKILL)" in report([ddp(), pmap()], encoding="utf-8")
+    killed = pmap("failed", "rank 1 was killed (SIGKILL)")
+    said = report([ddp(), killed], encoding="utf-8")
+    assert "pmap failed: rank 1 was killed (SIGKILL)" in said
+    assert "pmap is not ranked: it failed before its last step." in said
 
 
 def every_value(said: Any) -> list[Any]:
