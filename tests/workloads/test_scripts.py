@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import sys
 import tokenize
 from collections import Counter
 from pathlib import Path
@@ -56,6 +57,26 @@ def test_lines_with_the_mark_are_more_than_the_single_device_script_has(root: Pa
 def test_the_count_is_the_number_of_marked_lines_of_code(root: Path, name: str) -> None:
     counted = {found.script.stem: found.parallel_lines for found in workloads(root / "workloads")}
     assert counted[name] == sum(_is_marked(line) for line in _code(root, name))
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed"),
+    [
+        ("options", set()),
+        ("watching", set()),
+        ("tokens", {"numpy"}),
+        *((name, {"torch"}) for name in ("torch_single", "torch_ddp", "torch_fsdp", "models/torch_transformer")),
+        *((name, {"jax", "flax", "optax", "numpy"}) for name in ("jax_single", "jax_pmap", "jax_pjit")),
+        ("models/flax_transformer", {"jax", "flax", "optax"}),
+    ],
+)
+def test_a_workload_needs_its_framework_and_never_meshscope(root: Path, name: str, allowed: set[str]) -> None:
+    own = {path.stem for path in (root / "workloads").iterdir()}
+    tree = ast.parse((root / "workloads" / f"{name}.py").read_text(encoding="utf-8"))
+    froms = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    plain = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    imported = {module.partition(".")[0] for module in froms | plain}
+    assert imported - own - set(sys.stdlib_module_names) <= allowed
 
 
 def _single(name: str) -> str:
