@@ -89,7 +89,7 @@ def train(options: Options, watch: Watch) -> list[float]:
     with watch.compiling("the training step"):
         jitted = jax.jit(update, donate_argnums=(0, 1), out_shardings=(*shardings, replicated))  # parallel
         compiled = jitted.lower(params, opt_state, fetch(0)).compile()
-    watch.started(parameters=lambda: params, optimizer=lambda: opt_state, compiled=compiled)
+    watch.started(parameters=lambda: params, optimizer=lambda: opt_state, compiled=compiled, key=key)
 
     losses = []
     for step in range(options.steps):

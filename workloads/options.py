@@ -47,7 +47,7 @@ class Options:
         "compute each block again in the backward pass, to save memory", default=False
     )
     accumulate: int = _option("micro-batches per step, one after another", default=1)
-    bucket_mb: float = _option("DDP: gradients gathered into one all-reduce, MiB", default=4.0)
+    bucket_mb: float = _option("DDP: gradients gathered into one all-reduce, MiB", default=3.0)
     reshard: bool = _option("FSDP: free a block's gathered parameters after its forward pass", default=True)
     spec: str = _option("pjit: parameters sharded (fsdp) or replicated (dp)", "fsdp", "dp", default="fsdp")
     devices: int = _option("JAX: devices of this process; torch counts its processes instead", default=1)

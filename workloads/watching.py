@@ -22,11 +22,14 @@ class Watch:
         self._is_first_rank = os.environ.get("RANK", "0") == "0"
         self._loss = float("nan")
 
-    def started(self, *, parameters: Callable[[], Any], optimizer: Callable[[], Any], compiled: Any = None) -> None:
+    def started(
+        self, *, parameters: Callable[[], Any], optimizer: Callable[[], Any], compiled: Any = None, key: Any = None
+    ) -> None:
         """The model and its optimizer exist and step 0 comes next. Called once.
 
         torch: ``parameters()`` is the wrapped module, ``optimizer()`` the optimizer. JAX: the trees of parameters and
-        optimizer state as they are now (a step's donated inputs are gone), and ``compiled`` the compiled step.
+        optimizer state as they are now (a step's donated inputs are gone), ``compiled`` the compiled step, and
+        ``key`` the random key of the devices: one for all of them, or one for each.
         """
 
     def step(self, number: int) -> AbstractContextManager[None]:

@@ -86,12 +86,13 @@ INSTRUCTIONS = (
 )
 """HLO instructions, as TPU and CPU traces name their operations; copies are compute there."""
 
-_WAIT = r"^(c10d|_c10d_functional\w*|c10|gloo)::\w*(wait|barrier)|^(wait|barrier)$|::wait_tensor$|::barrier$"
+# ``c10d::barrier`` only enqueues one: the waiting comes after it and leaves no operator.
+_WAIT = r"^(c10d|_c10d_functional\w*)::(\w*wait|monitored_barrier)|::wait_tensor$|^wait$"
 _WRAPPER = r"^(autograd|torch|profiler|record_function|prim|static_runtime)::"
 
 OPERATORS = (
     Rule("gloo span", r"^(gloo|mpi|ucc):(?!:)", Kind.COLLECTIVE),
-    Rule("wait or barrier", _WAIT, Kind.WAIT),
+    Rule("recorded wait", _WAIT, Kind.WAIT),
     Rule("collective enqueue", r"^(c10d|_c10d_functional\w*)::", Kind.LAUNCH),
     Rule("wrapper, not an operator", _WRAPPER, Kind.HOST),
     Rule("aten operator", r"^aten::", Kind.COMPUTE),

@@ -119,7 +119,9 @@ def test_a_jax_run_leaves_a_whole_recording(record: Callable) -> None:
     assert [(m.rank, m.categories["parameters"]) for m in memory] == [(0, 64 * 64 * 2), (1, 64 * 64 * 2)]
     assert memory[0].how == {"parameters": "exact", "optimizer": "exact", "temporaries": "compiler"}
     assert "gradients" not in memory[0].categories
-    assert {c.rank for c in _of(entries, Checked)} == {0, 1}
+    checks = _of(entries, Checked)
+    assert {c.rank for c in checks} == {0, 1}
+    assert len({c.rng for c in checks}) == 2  # the toy's devices have a key each
     assert [e.rank for e in _of(entries, RankEnded) if e.exit_code == 0] == [0, 1]
 
 

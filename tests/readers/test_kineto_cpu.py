@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from made_traces import Event, memory, span, thread_name, write_kineto
 
 from meshscope.readers import read
@@ -141,7 +143,7 @@ def test_a_span_whose_call_lies_before_the_window_is_doubted(tmp_path: Path) -> 
 
 
 def test_sizes_are_doubted_without_shapes(tmp_path: Path) -> None:
-    window = one(tmp_path, [gloo("all_reduce", 0, 5)], around={"record_shapes": 0})
+    window = one(tmp_path, [gloo("all_reduce", 0, 5)])
     assert "size_bytes" in dict(window.cannot_say)
     assert window.spans.size_bytes.tolist() == [-1]
 
@@ -166,3 +168,34 @@ def test_host_allocations_are_kept_in_order(tmp_path: Path) -> None:
     window = one(tmp_path, [gloo("all_reduce", 0, 9), memory(5, 300), memory(2, 100), memory(3, 50, device_type=1)])
     assert window.allocations is not None
     assert window.allocations.total_bytes.tolist() == [100, 300]
+
+
+Drawn = tuple[str, int, int, int]
+NAMES = ["aten::mm", "mylib::op", "c10d::allreduce_", "_c10d_functional::wait_tensor", "autograd::engine::x"]
+drawn_spans = st.lists(
+    st.tuples(st.sampled_from(NAMES), st.integers(0, 30), st.integers(0, 12), st.sampled_from([1, 2])), max_size=12
+)
+
+
+def ticks(start: int, length: int) -> set[int]:
+    return set(range(start, start + length))
+
+
+def computed(spans: list[Drawn]) -> set[int]:
+    """The rule, tick by tick: on each thread, what operators cover, less waits and less calls inside operators."""
+    found: set[int] = set()
+    for thread in (1, 2):
+        here = [(name, ticks(at, length)) for name, at, length, tid in spans if tid == thread]
+        operators = set[int]().union(*(covered for name, covered in here if name in NAMES[:2]))
+        waits = [covered for name, covered in here if name == NAMES[3]]
+        calls = [covered for name, covered in here if name == NAMES[2] and covered <= operators]
+        found |= operators - set[int]().union(*waits, *calls)
+    return found
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(drawn_spans)
+def test_compute_is_the_rule_tick_by_tick(tmp_path: Path, spans: list[Drawn]) -> None:
+    events = [span(name, at, length, tid=tid) for name, at, length, tid in spans]
+    window = one(tmp_path, [*events, gloo("all_reduce", 0, 1)])
+    assert ns(window, Kind.COMPUTE) == 1000 * len(computed(spans))

@@ -67,6 +67,23 @@ def test_wrappers_marks_and_python_frames_are_no_compute(tmp_path: Path) -> None
     assert len(window.spans) == 1
 
 
+def test_a_host_event_named_like_an_operation_does_not_hide_it(tmp_path: Path) -> None:
+    operations = [event("copy", 0, 5), op("copy", 10, 7), event("copy", 20, 5)]
+    (window,) = read(host(("tf_XLAEigen/1", operations)).write(tmp_path / "a.xplane.pb"))
+    assert ns(window, Kind.COMPUTE) == 7_000
+
+
+def test_stats_that_are_no_numbers_are_no_crash(tmp_path: Path) -> None:
+    operations = [op("dot", 0, 5), ("dot", 9 * US, US, {"hlo_op": "dot", "device_ordinal": "first", "run_id": 1})]
+    marks = [
+        event("train", 0, 5, step_num="four"),
+        event("train", 5, 5, step_num=-1),
+        event("train", 10, 5, step_num=3),
+    ]
+    (window,) = read(host(("python", marks), ("tf_XLAEigen/1", operations)).write(tmp_path / "a.xplane.pb"))
+    assert (ns(window, Kind.COMPUTE), window.steps) == (5_000, (3,))
+
+
 def test_waiting_for_peers_is_told_apart_from_transfer(tmp_path: Path) -> None:
     path = host((
         "tf_XLAEigen/1",

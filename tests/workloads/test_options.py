@@ -156,6 +156,7 @@ def test_a_preset_has_the_parameters_it_is_named_after(
     options = workload("options")
     built = elsewhere(program)
     assert built == {name: options.parameter_count(preset) for name, preset in options.PRESETS.items()}
+    assert built["tiny"] == 3_688_704
     assert built["125m"] == pytest.approx(125e6, rel=0.02)
     assert built["350m"] == pytest.approx(350e6, rel=0.02)
     assert built["1.3b"] == pytest.approx(1.3e9, rel=0.02)

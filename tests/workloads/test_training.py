@@ -22,6 +22,7 @@ FRAMEWORK_TOLERANCE = 1e-5
 
 SMALL = ("--device", "cpu", "--layers", "2", "--width", "64", "--vocab", "512", "--seq", "32", "--steps", "8")
 TINY = ("--device", "cpu", "--steps", "4")
+TINY_PARAMETERS = 3_688_704
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,13 @@ def _train(root: Path, out: Path, script: str, ranks: int, flags: tuple[str, ...
     elif ranks > 1:
         flags = (*flags, "--devices", str(ranks))
     command = [*launch, str(Path(__file__).with_name("trained.py")), str(out), script, *flags]
-    environment = os.environ | {"PYTHONPATH": str(root / "workloads"), "OMP_NUM_THREADS": "1"}
+    environment = os.environ | {
+        "PYTHONPATH": str(root / "workloads"),
+        "OMP_NUM_THREADS": "1",
+        "PYTHONFAULTHANDLER": "1",
+    }
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == 0, done.stderr
     written = sorted(out.glob("rank*.json"))
     return Trained([json.loads(path.read_text()) for path in written])
 
@@ -82,9 +87,9 @@ def test_pjit_trains_and_shards_parameters_and_optimizer_state(train: Train) -> 
     trained = train("jax_pjit", 2, *TINY)
     (process,) = trained.ranks
     assert trained.losses[-1] < trained.losses[0] - 0.5
-    assert process["parameters"] == pytest.approx(3705088 / 2, rel=0.01)
-    # Parameters and AdamW's two moments of them, fp32, half of each on a device.
-    assert process["arguments"] == pytest.approx(3 * 4 * 3705088 / 2, rel=0.01)
+    assert process["parameters"] == TINY_PARAMETERS / 2
+    # Parameters and AdamW's two moments of them, fp32, half of each on a device; a batch is next to nothing.
+    assert process["arguments"] == pytest.approx(3 * 4 * TINY_PARAMETERS / 2, rel=1e-3)
 
 
 @pytest.mark.live
@@ -95,7 +100,7 @@ def test_pjit_trains_and_shards_parameters_and_optimizer_state(train: Train) -> 
 )
 def test_a_rank_holds_its_share_of_the_parameters(train: Train, script: str, ranks: int, share: int) -> None:
     for rank in train(script, ranks, *TINY).ranks:
-        assert rank["parameters"] == pytest.approx(3705088 / share, rel=0.01)
+        assert rank["parameters"] == TINY_PARAMETERS / share
 
 
 @pytest.mark.live
@@ -109,14 +114,11 @@ def test_a_watch_is_told_everything_in_order(train: Train, script: str) -> None:
 
 VARIANTS = ((), ("--accumulate", "2"), ("--checkpoint-activations",), ("--accumulate", "2", "--checkpoint-activations"))
 MATRIX = [
-    *(("torch_single", 1, flags) for flags in VARIANTS[1:]),
-    *(("torch_ddp", ranks, flags) for ranks in (2, 4) for flags in VARIANTS),
-    *(("torch_fsdp", ranks, flags) for ranks in (2, 4) for flags in VARIANTS),
+    *((single, 1, flags) for single in ("torch_single", "jax_single") for flags in VARIANTS[1:]),
+    *((script, 2, flags) for script in ("torch_ddp", "torch_fsdp", "jax_pmap", "jax_pjit") for flags in VARIANTS),
+    *((script, 4, ()) for script in ("torch_ddp", "torch_fsdp", "jax_pmap", "jax_pjit")),
     ("torch_fsdp", 2, ("--no-reshard",)),
-    *(("jax_single", 1, flags) for flags in VARIANTS[1:]),
-    *(("jax_pmap", ranks, flags) for ranks in (2, 4) for flags in VARIANTS),
-    *(("jax_pjit", ranks, flags) for ranks in (2, 4) for flags in VARIANTS),
-    *(("jax_pjit", 4, ("--spec", "dp", *flags)) for flags in VARIANTS),
+    *(("jax_pjit", 4, ("--spec", "dp", *flags)) for flags in (VARIANTS[0], VARIANTS[-1])),
 ]
 
 

@@ -28,12 +28,11 @@ class Witness(Watch):
         self.parameters = 0
         self.memory: dict[str, int] = {}
 
-    def started(self, *, parameters: Callable[[], Any], optimizer: Callable[[], Any], compiled: Any = None) -> None:
+    def started(
+        self, *, parameters: Callable[[], Any], optimizer: Callable[[], Any], compiled: Any = None, key: Any = None
+    ) -> None:
         self.told.append("started")
         model, state = parameters(), optimizer()
-        if hasattr(model, "register_comm_hook"):
-            # DDP reads a hook's annotations, and accepts only its own type or none.
-            model.register_comm_hook(None, lambda _, bucket: self._count_bucket(bucket))
         self.parameters = _local_size(model)
         self._current = parameters, optimizer
         if compiled is not None:
@@ -43,9 +42,12 @@ class Witness(Watch):
     @contextmanager
     def step(self, number: int) -> Iterator[None]:
         self.told.append(f"step {number}")
-        self.buckets = 0
         with super().step(number):
             yield
+        model = self._current[0]()
+        if hasattr(model, "_get_ddp_logging_data"):
+            # DDP sorts its buckets anew after the first step, in the order in which gradients came.
+            self.buckets = len(model._get_ddp_logging_data().get("rebuilt_bucket_sizes", "").split(","))
         for current in self._current:
             assert _local_size(current())  # JAX: the trees are those of this step, not the donated ones
 
@@ -59,12 +61,6 @@ class Witness(Watch):
 
     def finished(self) -> None:
         self.told.append("finished")
-
-    def _count_bucket(self, bucket: Any) -> Any:
-        from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
-
-        self.buckets += 1
-        return allreduce_hook(None, bucket)
 
 
 def _local_size(held: Any) -> int:

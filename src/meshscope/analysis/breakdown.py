@@ -21,7 +21,8 @@ _SUMMED = (
 class Breakdown:
     """Nanoseconds. ``hidden + exposed = collective`` and ``busy + idle = span``, always.
 
-    ``wait_ns`` is the part spent waiting for peers where the trace tells it apart; None where it cannot.
+    ``wait_ns`` is the part spent waiting for peers where the trace tells it apart; None where it cannot. On torch
+    CPU ranks it is the time in waits that were recorded as operators, which may be part of the waiting only.
     """
 
     span_ns: int = 0

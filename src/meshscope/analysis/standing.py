@@ -24,7 +24,8 @@ class Row:
     ``share`` maps compute, hidden, exposed, copy, idle to fractions of one step's span; compute here is compute
     that hides no collective, so that the five add up to 1. ``speedup`` is throughput over the
     framework's single-device run, ``efficiency_frac`` is that over the ranks; ``is_ranked`` is false for a run on
-    another kind of device than the others (``not_ranked_why`` says so), for a baseline, and without throughput.
+    another kind of device than the others (``not_ranked_why`` says so), for a baseline, for a run that failed, and
+    without throughput.
     """
 
     strategy: str
@@ -141,6 +142,8 @@ def _not_ranked_why(run: Run, found: Steps, kind: str) -> str:
         return "one device: what the others are measured against"
     if device_kind(run) != kind:
         return f"ran on {device_kind(run).upper()}, the others on {kind.upper()}"
+    if run.ended is not None and run.ended.outcome == "failed":
+        return "failed before its last step"
     if math.isnan(found.samples_per_s):
         return "no unprofiled step past warm-up yet" if run.ended is None else "no unprofiled step past warm-up"
     return ""

@@ -108,7 +108,8 @@ def _shared_cores(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> str:
 
 def _apart(rows: tuple[Row, ...]) -> list[str]:
     """Strategies that are shown but not ranked for a reason that stays."""
-    apart = [row for row in rows if not row.is_ranked and not row.is_baseline and "ran on" in row.not_ranked_why]
+    reasons = ("ran on", "failed")
+    apart = [row for row in rows if not row.is_baseline and row.not_ranked_why.startswith(reasons)]
     return [f"{row.strategy} is not ranked: it {row.not_ranked_why}." for row in apart]
 
 

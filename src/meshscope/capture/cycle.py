@@ -96,7 +96,8 @@ class Cycle:
         self._change(costs_ns=tuple(self._cost_ns(window, usual_ns) for window in over))
 
     def _cost_ns(self, window: Ask, usual_ns: float) -> int:
-        steps = range(window.first_step - window.warmup, window.end_step)
+        # The step after the window waits for the rank that stops last: that may count twice, never too little.
+        steps = range(window.first_step - window.warmup, window.end_step + 1)
         longer_ns = sum(max(0, self._profiled_ns[step] - usual_ns) for step in steps if step in self._profiled_ns)
         return round(self._held_ns.get(window.first_step, 0) + longer_ns)
 

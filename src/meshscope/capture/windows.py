@@ -19,6 +19,7 @@ _LEAD_NS = 500_000_000
 _SECOND_AT_FRAC = 0.6
 _REST_STEPS = 3
 _APART_STEPS = 12  # Throughput is measured on unprofiled steps, so most steps are to be such.
+_CYCLE_SHARE_FRAC = 0.75  # The rest of the budget is for slow steps, which come when they come.
 _SLOW_SIGMAS = 3.0
 _SLOW_NEEDS = 12
 _SLOW_LOOKS_BACK = 40
@@ -75,19 +76,20 @@ def due(policy: Windows, training: Training) -> Ask | None:
     if not policy.active or math.isnan(training.step_ns):
         return None
     if policy.wait is None:
-        return _window_at(policy, training, "cycle") if _is_affordable(policy, training) else None
+        has_room = _is_affordable(policy.budget_frac * _CYCLE_SHARE_FRAC, training)
+        return _window_at(policy, training, "cycle", apart=_APART_STEPS) if has_room else None
     last_end = max((window.end_step for window in training.windows), default=0)
     if last_end > training.step:
         return None
     return _window_at(policy, training, "cycle", first=last_end + policy.wait + policy.warmup)
 
 
-def _is_affordable(policy: Windows, training: Training) -> bool:
-    """Whether one more window, as dear as the last one, keeps the run within its budget, and enough steps apart."""
-    last_end = max((window.end_step for window in training.windows if window.end_step <= training.step), default=0)
-    if not training.costs_ns or soonest(policy, training) - policy.warmup < last_end + _APART_STEPS:
+def _is_affordable(budget_frac: float, training: Training) -> bool:
+    """Whether one more window, as dear as the last one, stays within the budget; those on their way count as well."""
+    if not training.costs_ns:
         return False
-    return sum(training.costs_ns) + training.costs_ns[-1] <= policy.budget_frac * training.training_ns
+    coming = len(training.windows) - len(training.costs_ns) + 1
+    return sum(training.costs_ns) + coming * training.costs_ns[-1] <= budget_frac * training.training_ns
 
 
 def by_key(policy: Windows, training: Training) -> Ask | None:
@@ -98,11 +100,13 @@ def by_key(policy: Windows, training: Training) -> Ask | None:
 def by_slow_step(policy: Windows, training: Training, newest_ns: int) -> Ask | None:
     """A window because an unprofiled step took ``newest_ns``, longer than mean + 3σ of those before it.
 
-    At most one in half a minute: on a shared machine a step in a hundred is that slow.
+    At most one in half a minute, and within the budget: on a shared machine a step in a hundred is that slow.
     """
     before = training.durations_ns[-_SLOW_LOOKS_BACK:]
     is_resting = training.training_ns - training.slow_asked_ns < _SLOW_REST_NS
     if not policy.active or is_resting or len(before) < _SLOW_NEEDS:
+        return None
+    if not _is_affordable(policy.budget_frac, training):
         return None
     if newest_ns <= statistics.fmean(before) + _SLOW_SIGMAS * statistics.pstdev(before):
         return None
@@ -116,13 +120,14 @@ def soonest(policy: Windows, training: Training) -> int:
     return training.step + 1 + policy.warmup + max(_LEAD_STEPS, in_time)
 
 
-def _window_at(policy: Windows, training: Training, reason: str, *, first: int = 0) -> Ask | None:
-    """The window if it ends within the run and touches no other; a step between two tells them apart."""
+def _window_at(policy: Windows, training: Training, reason: str, *, first: int = 0, apart: int = 0) -> Ask | None:
+    """The window if it ends within the run and keeps ``apart`` steps from others; at least one, to tell them apart."""
     window = _window(policy, max(first, soonest(policy, training)), reason)
     if training.planned and window.end_step > training.planned:
         return None
     is_taken = any(
-        window.first_step - window.warmup <= other.end_step and other.first_step - other.warmup <= window.end_step
+        window.first_step - window.warmup <= other.end_step + apart
+        and other.first_step - other.warmup <= window.end_step + apart
         for other in training.windows
     )
     return None if is_taken else window

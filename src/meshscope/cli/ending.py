@@ -23,7 +23,7 @@ def followed(folder: Path, supervisor_pid: int | None, *, notes: list[str]) -> i
         click.echo(f"note: {printable(note)}")
     runs = follow(folder, gallery, supervisor_pid)
     if runs:
-        click.echo(f"\n{report(runs)}")
+        click.echo(f"\n{report(runs, answer_last=True)}")
     click.echo(f"\nmeshscope replay {shown}")
     return outcome(gallery)
 

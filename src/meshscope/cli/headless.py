@@ -42,8 +42,8 @@ class Follower:
         key = f"{state.state} {state.detail}"
         now_s = time.monotonic()
         is_new = self._told.get(name) != key
-        if not is_new and now_s - self._step_told_s.get(name, now_s) < _STEP_LINE_S:
-            self._step_told_s.setdefault(name, now_s)
+        is_due = run.ended is None and now_s - self._step_told_s.get(name, now_s) >= _STEP_LINE_S
+        if not is_new and not is_due:
             return
         self._told[name], self._step_told_s[name] = key, now_s
         self._say(line(run, state))

@@ -23,9 +23,7 @@ def command(*, recording: Path | None, speed: float | None, headless: bool, **lo
 
     Without a terminal it prints the progress lines of the run and its report.
     """
-    from meshscope.discovery import bundled
-
-    folder = recording if recording is not None else bundled("recordings")
+    folder = recording if recording is not None else _bundled()
     if options.draws(headless=headless):
         from meshscope.cli import screen
 
@@ -35,6 +33,17 @@ def command(*, recording: Path | None, speed: float | None, headless: bool, **lo
 
     _in_plain_lines(Gallery(folder), speed)
     return 0
+
+
+def _bundled() -> Path:
+    """The recording that comes with meshscope."""
+    from meshscope.discovery import bundled
+    from meshscope.errors import InputError
+    from meshscope.recording.layout import PLAN
+
+    for plan in sorted(bundled("recordings").glob(f"*/{PLAN}")):
+        return plan.parent
+    raise InputError("This installation carries no recording.", hint="Make one: meshscope demo")
 
 
 def _in_plain_lines(gallery: Any, speed: float | None) -> None:
@@ -51,4 +60,4 @@ def _in_plain_lines(gallery: Any, speed: float | None) -> None:
             time.sleep(tick_ns / 1e9 / speed)
     runs = follower.look(end_ns)
     click.echo("")
-    click.echo(report(runs))
+    click.echo(report(runs, answer_last=True))

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from meshscope.kinds import Kind
 from meshscope.readers import kineto_cpu, kineto_gloo, kineto_gpu
 from meshscope.readers.kineto_columns import COPY, KERNEL, Columns, columns
-from meshscope.readers.kineto_doubts import doubts, none_why
+from meshscope.readers.kineto_doubts import doubts, is_jax_copy, none_why
 from meshscope.readers.reader import Reader
 from meshscope.readers.told import Told, renamed
 from meshscope.readers.windows import EARLIEST_UNIX_NS, NO_ABSOLUTE_TIME, WORK, extent, step_bounds, step_of
@@ -72,7 +72,7 @@ def _device_rows(found: Columns) -> npt.NDArray[np.bool_]:
 
 def _gpu(found: Columns, is_device: npt.NDArray[np.bool_]) -> _Draft:
     told = kineto_gpu.told(found, is_device)
-    return _Draft("gpu", told, _whole(found), found.size_bytes, None, doubts(found, "gpu", told.kind))
+    return _Draft("gpu", told, _whole(found), found.size_bytes, None, doubts("gpu", told.kind, found.size_bytes))
 
 
 def _cpu(found: Columns) -> _Draft:
@@ -80,7 +80,7 @@ def _cpu(found: Columns) -> _Draft:
     calls = kineto_gloo.calls(found, told.kind)
     told = renamed(told, calls.spans, calls.collective)
     rows = kineto_cpu.pieces(found, told.kind)
-    cannot_say = doubts(found, "cpu", told.kind, unmatched=calls.unmatched)
+    cannot_say = doubts("cpu", told.kind, calls.size_bytes, unmatched=calls.unmatched)
     return _Draft("cpu", told, rows, calls.size_bytes, calls.call, cannot_say)
 
 
@@ -106,7 +106,7 @@ def _window(path: Path, found: Columns, draft: _Draft, t0_unix_ns: int | None) -
         rank=rank,
         device=device,
         rank_from=rank_from,
-        framework="torch",
+        framework="jax" if is_jax_copy(found) else "torch",
         device_kind=draft.device_kind,
         start_ns=start_ns,
         end_ns=end_ns,

@@ -11,14 +11,18 @@ from meshscope.kinds import Kind
 from meshscope.readers.kineto_columns import RUNTIME, Columns
 
 Doubt = tuple[str, str]
+Ints = npt.NDArray[np.int64]
 
 _NO_WAIT_GPU = "kernels spin while they wait for peers; telling that apart needs the same collective on all ranks"
+_NO_SIZE_CPU = "some calls have no shapes: they need the profiler's record_shapes, and a call in the window"
+_NO_SIZE_GPU = "some collective kernels carry no sizes (torch records them since 2.3)"
 _NO_WAIT_CPU = "a gloo span includes the waiting for peers, and no wait is recorded as an operator"
 
 
-def doubts(found: Columns, device_kind: str, kind: npt.NDArray[np.uint8], *, unmatched: int = 0) -> tuple[Doubt, ...]:
-    """For a file with device work, of the kinds in ``kind``. Without a collective nothing is doubtful about one."""
-    if not (kind == Kind.COLLECTIVE).any():
+def doubts(device_kind: str, kind: npt.NDArray[np.uint8], size_bytes: Ints, *, unmatched: int = 0) -> tuple[Doubt, ...]:
+    """For rows with device work, of the kinds in ``kind``. Without a collective nothing is doubtful about one."""
+    is_collective = kind == Kind.COLLECTIVE
+    if not is_collective.any():
         return ()
     said = []
     if not (kind == Kind.WAIT).any():
@@ -26,13 +30,21 @@ def doubts(found: Columns, device_kind: str, kind: npt.NDArray[np.uint8], *, unm
     if unmatched:
         why = f"{unmatched} gloo spans were called before the window; a reduce-scatter among them shows as all_reduce"
         said.append(("collectives", why))
-    if device_kind == "cpu" and not found.metadata.get("record_shapes"):
-        said.append(("size_bytes", "sizes need the profiler's record_shapes"))
+    if (size_bytes[is_collective] < 0).any():
+        said.append(("size_bytes", _NO_SIZE_CPU if device_kind == "cpu" else _NO_SIZE_GPU))
     return tuple(said)
+
+
+def is_jax_copy(found: Columns) -> bool:
+    """Whether this is the JSON that JAX writes beside its xplane."""
+    about = found.metadata.get("metadata")
+    return isinstance(about, dict) and "highres-ticks" in about
 
 
 def none_why(found: Columns) -> str:
     """Why a file without device events has none."""
+    if is_jax_copy(found):
+        return "this is JAX's JSON copy of a profile; the .xplane.pb beside it is what can be read"
     seen = Counter(found.categories[code] for code in found.category.tolist())
     if seen.get("cuda_profiler_range"):
         return f"only CUPTI range-profiler records ({seen['cuda_profiler_range']}), no kernel events"

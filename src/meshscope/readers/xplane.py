@@ -49,9 +49,11 @@ def _device_windows(found: Space) -> tuple[Window, ...]:
     tables = Tables()
     host = host_plane(found)
     windows = []
-    for number, plane in device_planes(found):
+    planes = device_planes(found)
+    host_marks = step_marks(host) if host and planes else []
+    for number, plane in planes:
         rows = device_rows(plane, tables)
-        marks = device_steps(plane) or (step_marks(host) if host else [])
+        marks = device_steps(plane) or host_marks
         cannot_say = [_NO_WAIT, _NO_SIZE]
         if loops := encloses(rows, tuple(tables.names)):
             why = f"{loops} while, conditional or call operations count as compute from beginning to end"

@@ -11,7 +11,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +23,6 @@ from meshscope.readers.xplane_space import Line, Plane, Space
 Ints = npt.NDArray[np.int64]
 Marks = list[tuple[int, int, int]]
 
-_SKIPPED = ("$", "end: ", "ThreadpoolListener::", "ThunkExecutor::")
 _WAITS = ("Rendezvous", "Wait: pending_threads")
 _MEMBERS = re.compile(r"global_devices=\[([\d, ]*)\]")
 _CONTROL = re.compile(r"^(while|conditional)[.\d]*$")
@@ -49,13 +47,13 @@ def host_plane(space: Space) -> Plane | None:
 
 def step_marks(plane: Plane) -> Marks:
     """Events with a ``step_num``: what ``StepTraceAnnotation`` leaves."""
-    wanted = [number for number, name in plane.stat_names.items() if name == "step_num"]
+    wanted = plane.stat_ids.get("step_num")
     return [
-        (int(plane.value(stat)), int(line.start_ns[row]), int(line.end_ns[row]))
+        (number, int(line.start_ns[row]), int(line.end_ns[row]))
         for line in plane.lines
-        for row, event in enumerate(line.events)
-        for stat in event.stats
-        if stat.metadata_id in wanted
+        for row in plane.rows_with(line, wanted).tolist()
+        for stat in line.events[row].stats
+        if stat.metadata_id == wanted and (number := plane.number(stat)) is not None
     ]
 
 
@@ -80,14 +78,13 @@ def host_rows(plane: Plane, tables: Tables) -> Found:
 
 def _operations(plane: Plane, line: Line) -> Iterator[tuple[int, str, int]]:
     """(row, instruction, device ordinal) of the events that carry out an instruction."""
-    by_name = {name: number for number, name in plane.stat_names.items()}
-    op, ordinal = by_name.get("hlo_op"), by_name.get("device_ordinal")
-    for row, event in enumerate(line.events):
-        if plane.event_names.get(event.metadata_id, "").startswith(_SKIPPED):
-            continue
+    op, ordinal = plane.stat_ids.get("hlo_op"), plane.stat_ids.get("device_ordinal")
+    for row in plane.rows_with(line, op, ordinal).tolist():
+        event = line.events[row]
         stats = {stat.metadata_id: stat for stat in event.stats if stat.metadata_id in (op, ordinal)}
-        if len(stats) == 2:
-            yield row, str(plane.value(stats[op])), int(plane.value(stats[ordinal]))
+        device = plane.number(stats[ordinal])
+        if device is not None:
+            yield row, str(plane.value(stats[op])), device
 
 
 def _told(line: Line, operations: list[tuple[int, str, int]], tables: Tables) -> tuple[Rows, Ints]:
@@ -113,16 +110,16 @@ def _enclosing(instructions: list[str], rows: Rows, device: Ints) -> list[int]:
 
 def _waits(plane: Plane, line: Line, rows: Rows, tables: Tables, dropped: Counter[str]) -> tuple[Rows, Ints]:
     """Waits inside the thread's collectives, and for each the row of its collective; names the group of those."""
-    found = [(at, event) for at, event in enumerate(line.events) if _is_wait(plane, event)]
-    at = np.array([row for row, _ in found], dtype=np.int64)
+    waiting = [number for number, name in plane.event_names.items() if name.startswith(_WAITS)]
+    at = np.flatnonzero(np.isin(line.metadata, waiting))
     owner = _owners(rows, line.start_ns[at], line.end_ns[at])
     dropped[NOT_IN_A_COLLECTIVE] += int((owner < 0).sum())
-    for (_, event), row in zip(found, owner.tolist(), strict=True):
-        members = _MEMBERS.search(str(plane.stats(event).get("name", ""))) if row >= 0 else None
+    for wait, row in zip(at.tolist(), owner.tolist(), strict=True):
+        members = _MEMBERS.search(str(plane.stats(line.events[wait]).get("name", ""))) if row >= 0 else None
         if members:
             rows.group[row] = tables.groups[f"devices {members[1]}"]
     at, owner = at[owner >= 0], owner[owner >= 0]
-    name = tables.names.codes(plane.event_names[line.events[row].metadata_id] for row in at.tolist())
+    name = tables.names.codes(plane.event_names[number] for number in line.metadata[at].tolist())
     waits = Rows(
         start_ns=line.start_ns[at],
         end_ns=line.end_ns[at],
@@ -134,10 +131,6 @@ def _waits(plane: Plane, line: Line, rows: Rows, tables: Tables, dropped: Counte
         group=rows.group[owner],
     )
     return waits, owner
-
-
-def _is_wait(plane: Plane, event: Any) -> bool:
-    return plane.event_names.get(event.metadata_id, "").startswith(_WAITS)
 
 
 def _owners(rows: Rows, start_ns: Ints, end_ns: Ints) -> Ints:

@@ -49,8 +49,9 @@ def device_steps(plane: Plane) -> list[tuple[int, int, int]]:
     found = []
     for line in plane.lines:
         if line.name == "Steps":
-            for event, start_ns, end_ns in zip(line.events, line.start_ns.tolist(), line.end_ns.tolist(), strict=True):
-                name = plane.event_names.get(event.metadata_id, "")
+            for name, start_ns, end_ns in zip(
+                plane.names(line), line.start_ns.tolist(), line.end_ns.tolist(), strict=True
+            ):
                 if name.isdecimal():
                     found.append((int(name), start_ns, end_ns))
     return found
@@ -61,7 +62,7 @@ def _operation_lines(plane: Plane) -> list[Line]:
 
 
 def _line_rows(plane: Plane, line: Line, tables: Tables) -> Rows:
-    name = tables.names.codes(plane.event_names.get(event.metadata_id, "") for event in line.events)
+    name = tables.names.codes(plane.names(line))
     is_stream = line.name.startswith("Stream #")
     rules = kinds.XLA_KERNELS if is_stream else kinds.INSTRUCTIONS
     rows = tables.rows(name, line.start_ns, line.end_ns, lane=line.name, rules=rules)
@@ -72,11 +73,9 @@ def _line_rows(plane: Plane, line: Line, tables: Tables) -> Rows:
 
 def _tell_by_instruction(plane: Plane, line: Line, rows: Rows, tables: Tables) -> None:
     """A kernel with a name of its own is a collective when the instruction it carries out is one."""
-    wanted = next((number for number, name in plane.stat_names.items() if name == "hlo_op"), None)
-    if wanted is None:
-        return
-    for row, event in enumerate(line.events):
-        stat = next((stat for stat in event.stats if stat.metadata_id == wanted), None)
+    wanted = plane.stat_ids.get("hlo_op")
+    for row in plane.rows_with(line, wanted).tolist():
+        stat = next((stat for stat in line.events[row].stats if stat.metadata_id == wanted), None)
         instruction = str(plane.value(stat)) if stat is not None else ""
         if instruction and kinds.INSTRUCTIONS[0].finds(instruction):
             rows.kind[row], rows.rule[row] = Kind.COLLECTIVE, tables.rules[kinds.INSTRUCTIONS[0].name]

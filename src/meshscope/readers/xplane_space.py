@@ -6,6 +6,7 @@ short by a kill still gives every plane that was written whole.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,16 +24,18 @@ from meshscope.readers.xplane_messages import message
 Ints = npt.NDArray[np.int64]
 
 _PLANE, _VARINT, _FIXED64, _LENGTH, _FIXED32 = 1, 0, 1, 2, 5
+_INSTRUCTION = re.compile(r"^%?[a-z][\w.-]*$")
 _REPLACED = b"\xef\xbf\xbd"
 
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """One line of a plane: n events, ``start_ns`` and ``end_ns`` (n,) as the file counts them, and their messages."""
+    """One line of a plane: n events, times as the file counts them, ``metadata`` ids (all of shape (n,)), messages."""
 
     name: str
     start_ns: Ints
     end_ns: Ints
+    metadata: Ints
     events: Any
 
     def __len__(self) -> int:
@@ -59,12 +62,38 @@ class Plane:
         return {entry.key or entry.value.id: _text(entry.value.name) for entry in self.message.stat_metadata}
 
     @cached_property
+    def stat_ids(self) -> dict[str, int]:
+        return {name: number for number, name in self.stat_names.items()}
+
+    @cached_property
     def lines(self) -> tuple[Line, ...]:
         return tuple(_line(line) for line in self.message.lines)
 
     def stats(self, owner: Any) -> dict[str, Any]:
         """The stats of an event or of the plane itself, by name; references resolved."""
         return {self.stat_names.get(stat.metadata_id, ""): self.value(stat) for stat in owner.stats}
+
+    def names(self, line: Line) -> list[str]:
+        """The names of a line's events, in order."""
+        return [self.event_names.get(number, "") for number in line.metadata.tolist()]
+
+    def rows_with(self, line: Line, *stats: int | None) -> Ints:
+        """Events of a line that carry all of some stats, by stat id; none when an id is None.
+
+        Going through stats is costly, and most events are a thread pool's: of names that no instruction can have
+        only the first event is looked at.
+        """
+        wanted = set(stats)
+        numbers, first = np.unique(line.metadata, return_index=True)
+        is_open = [_INSTRUCTION.match(self.event_names.get(number, "")) is not None for number in numbers.tolist()]
+        candidates = [
+            number
+            for number, row, is_any in zip(numbers.tolist(), first.tolist(), is_open, strict=True)
+            if is_any or _carries(line.events[row], wanted)
+        ]
+        rows = np.flatnonzero(np.isin(line.metadata, candidates))
+        kept = [row for row in rows.tolist() if _carries(line.events[row], wanted)]
+        return np.array(kept, dtype=np.int64)
 
     def value(self, stat: Any) -> Any:
         which = stat.WhichOneof("value")
@@ -74,6 +103,13 @@ class Plane:
         if which == "ref_value":
             return self.stat_names.get(value, "")
         return _text(value) if isinstance(value, bytes) else value
+
+    def number(self, stat: Any) -> int | None:
+        """A stat that counts something, below 2³¹; None where it is anything else."""
+        value = self.value(stat)
+        if isinstance(value, str) and value.isdecimal():
+            value = int(value)
+        return value if isinstance(value, int) and 0 <= value < 2**31 else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,9 +205,14 @@ def _line(line: Any) -> Line:
     events = line.events
     offset_ps = np.fromiter((event.offset_ps for event in events), dtype=np.int64, count=len(events))
     duration_ps = np.fromiter((event.duration_ps for event in events), dtype=np.int64, count=len(events))
+    metadata = np.fromiter((event.metadata_id for event in events), dtype=np.int64, count=len(events))
     start_ns = line.timestamp_ns + offset_ps // 1000
     end_ns = line.timestamp_ns + (offset_ps + duration_ps) // 1000
-    return Line(_text(line.name), start_ns, end_ns, events)
+    return Line(_text(line.name), start_ns, end_ns, metadata, events)
+
+
+def _carries(event: Any, stats: set[int | None]) -> bool:
+    return stats <= {stat.metadata_id for stat in event.stats}
 
 
 def _text(raw: bytes) -> str:

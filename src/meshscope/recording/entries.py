@@ -70,7 +70,8 @@ class WindowAsked(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="win
 class TraceWritten(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="trace"):
     """A native trace was renamed into place at ``path`` (relative to the recording).
 
-    Steps [first_step, end_step) are wholly inside. ``stop_ns`` is how long stopping and writing held the rank.
+    Steps [first_step, end_step) are wholly inside. ``stop_ns`` is how long stopping and writing held the rank; that
+    lies between two steps, in neither's time, and makes the next step of its peers wait (it counts as profiled).
     ``format``: ``kineto`` or ``xplane``.
     """
 
@@ -118,7 +119,11 @@ class MemoryMeasured(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="
 
 
 class Checked(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="checked"):
-    """Cheap fingerprints every k steps, to tell ranks apart that should agree (and keys that should not)."""
+    """Cheap fingerprints every k steps, to tell ranks apart that should agree (and keys that should not).
+
+    ``parameters`` and ``gradients`` are sums over the rank's own shards; gradients are None where they never leave the
+    compiled step (JAX). ``rng`` is a hash of the random generators (torch) or of the device's key (JAX).
+    """
 
     rank: int
     step: int

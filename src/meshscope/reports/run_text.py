@@ -105,7 +105,8 @@ def _collectives(found: tuple[CollectiveOverlap, ...]) -> list[str]:
         for row in found
     ]
     heading = ("collective", "calls", "ms", "hidden", "exposed ms", "wait ms", "bytes")
-    return [f"  collectives ({of}; hidden in % of their time; calls in all):", *table(heading, rows, indent="    ")]
+    lines = wrapped(f"collectives ({of}; hidden in % of their time; calls in all):")
+    return [*lines, *table(heading, rows, indent="    ")]
 
 
 def _memory(ranks: tuple[RankMemory, ...]) -> list[str]:

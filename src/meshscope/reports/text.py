@@ -15,24 +15,37 @@ _KEY = "exposed: share of a profiled step; peak: of the fullest rank; profiler: 
 _HEADING = ("strategy", "samples/s", "±", "ms/step", "×1", "exposed", "peak", "compile", "profiler")
 
 
-def report(runs: Sequence[Run], *, encoding: str | None = None) -> str:
-    """All of it as text. ``encoding`` is the terminal's (stdout's when None): what it cannot show becomes ASCII."""
-    lines = [] if all(not run.experiment.strategy for run in runs) else _compared(comparison(tuple(runs)))
-    for run in runs:
-        lines += ["", *run_lines(run)]
+def report(runs: Sequence[Run], *, encoding: str | None = None, answer_last: bool = False) -> str:
+    """All of it as text. ``encoding`` is the terminal's (stdout's when None): what it cannot show becomes ASCII.
+
+    ``answer_last`` puts the comparison at the end, where it stays in sight of who watched the lines go by.
+    """
+    compared = [] if all(not run.experiment.strategy for run in runs) else _compared(comparison(tuple(runs)))
+    details = [line for run in runs for line in ("", *run_lines(run))]
+    lines = [*details, "", *compared] if answer_last else [*compared, *details]
     text = "\n".join(printable(line) for line in lines).strip("\n")
     return encodable(text, encoding or getattr(sys.stdout, "encoding", None) or "utf-8")
 
 
 def _compared(found: Comparison) -> list[str]:
     lines = wrapped(found.verdict, indent="")
-    lines += ["", *table(_HEADING, [_row(row) for row in found.rows], indent="")]
+    lines += ["", *_table(found.rows)]
     lines += wrapped(_KEY, indent="")
     for row in found.rows:
         if row.progress.why:
             lines += wrapped(f"{row.strategy} {row.progress.state}: {row.progress.why}", indent="", hanging="  ")
     for note in found.footnotes:
         lines += wrapped(f"– {note}", indent="", hanging="  ")
+    return lines
+
+
+def _table(rows: Sequence[Row]) -> list[str]:
+    """Strategies first; what they are measured against apart from them."""
+    strategies = [row for row in rows if not row.is_baseline]
+    baselines = [row for row in rows if row.is_baseline]
+    lines = table(_HEADING, [_row(row) for row in (*strategies, *baselines)], indent="")
+    if strategies and baselines:
+        lines.insert(1 + len(strategies), "on one device, to measure against:")
     return lines
 
 

@@ -1,9 +1,12 @@
-"""Steps and sensor readings of the journal as columns that grow and are cut at a time."""
+"""Steps and sensor readings of the journal as columns that grow and are cut at a time.
+
+A live screen asks several times a second: what is new is sorted and put in its place, the rest stays as it is.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,54 +15,37 @@ import numpy.typing as npt
 from meshscope.recording.entries import Sampled, StepDone
 from meshscope.samples import STEP_COLUMNS, SampleTable, StepTable
 
-Records = npt.NDArray[Any]
+Columns = dict[str, npt.NDArray[Any]]
 Numbers = npt.NDArray[np.int32]
 
 _SMALL = ("rank", "step")
-_FLOATS = ("loss",)
 _STEP = np.dtype(
     [("t_ns", np.int64)]
-    + [(name, np.int32 if name in _SMALL else np.float64 if name in _FLOATS else np.int64)
+    + [(name, np.int32 if name in _SMALL else np.float64 if name == "loss" else np.int64)
        for name in STEP_COLUMNS if name != "is_profiled"]
     + [("is_profiled", np.bool_)]
 )  # fmt: skip
 _SAMPLE = np.dtype([("t_ns", np.int64), ("device", np.int32), ("field", np.int32), ("value", np.float64)])
 
 
-class Grown:
-    """Records in chunks, joined when they are asked for. ``order`` are the fields they are sorted by, most first."""
-
-    def __init__(self, kind: np.dtype[Any], order: Sequence[str]) -> None:
-        self._joined: Records = np.empty(0, dtype=kind)
-        self._fresh: list[Records] = []
-        self._order = tuple(reversed(order))
-
-    def add(self, rows: list[tuple[Any, ...]]) -> None:
-        if rows:
-            self._fresh.append(np.array(rows, dtype=self._joined.dtype))
-
-    def until(self, now_ns: int) -> Records:
-        """The records written at or before a time, sorted."""
-        if self._fresh:
-            joined = np.concatenate((self._joined, *self._fresh))
-            self._joined = joined[np.lexsort([joined[name] for name in self._order])]
-            self._fresh = []
-        seen = self._joined["t_ns"] <= now_ns
-        return self._joined if seen.all() else self._joined[seen]
-
-
 class StepColumns:
     """Every ``StepDone``, sorted by (rank, step)."""
 
     def __init__(self) -> None:
-        self._grown = Grown(_STEP, ("rank", "step", "start_ns", "end_ns", "t_ns"))
+        self._sorted = _columns([], _STEP)
+        self._fresh: list[StepDone] = []
 
-    def add(self, entries: list[StepDone]) -> None:
-        self._grown.add([_step(entry) for entry in entries])
+    def add(self, entries: Iterable[StepDone]) -> None:
+        self._fresh += entries
 
     def table(self, now_ns: int) -> StepTable:
-        records = self._grown.until(now_ns)
-        return StepTable(**{name: np.ascontiguousarray(records[name]) for name in STEP_COLUMNS})
+        """The steps written at or before a time."""
+        if self._fresh:
+            fresh = _columns([_step(entry) for entry in self._fresh], _STEP)
+            self._sorted = _by_rank_and_step(_joined(self._sorted, fresh))
+            self._fresh = []
+        seen = _until(self._sorted, now_ns)
+        return StepTable(**{name: seen[name] for name in STEP_COLUMNS})
 
 
 def _step(entry: StepDone) -> tuple[Any, ...]:
@@ -67,49 +53,85 @@ def _step(entry: StepDone) -> tuple[Any, ...]:
     return (entry.t_ns, *(math.nan if value is None else value for value in values))
 
 
+def _by_rank_and_step(columns: Columns) -> Columns:
+    """A stable sort of one key is fast where most is in order; equal keys (a step told twice) need all columns."""
+    key = columns["rank"].astype(np.int64) << 32 | columns["step"]
+    order = np.argsort(key, kind="stable")
+    if (np.diff(key[order]) == 0).any():
+        order = np.lexsort([columns[name] for name in ("t_ns", *reversed(STEP_COLUMNS))])
+    return _taken(columns, order)
+
+
 class SampleColumns:
     """Every reading, sorted by (time, device, field); name tables are in alphabetical order."""
 
     def __init__(self) -> None:
-        self._grown = Grown(_SAMPLE, ("t_ns",))
+        self._sorted = _columns([], _SAMPLE)
+        self._fresh: list[Sampled] = []
         self._devices: dict[str, int] = {}
         self._fields: dict[str, int] = {}
 
-    def add(self, entries: list[Sampled]) -> None:
-        self._grown.add(
-            [
-                (entry.t_ns, self._number(self._devices, entry.device), self._number(self._fields, name), value)
-                for entry in entries
-                for name, value in entry.values.items()
-            ]
-        )
-
-    @staticmethod
-    def _number(table: dict[str, int], name: str) -> int:
-        return table.setdefault(name, len(table))
+    def add(self, entries: Iterable[Sampled]) -> None:
+        self._fresh += entries
 
     def table(self, now_ns: int) -> SampleTable:
-        records = self._grown.until(now_ns)
-        device, devices = _alphabetical(records["device"], self._devices)
-        field, fields = _alphabetical(records["field"], self._fields)
-        # Numbers were given in order of arrival; by name the order depends on the readings alone.
-        order = np.lexsort((records["value"], field, device, records["t_ns"]))
-        return SampleTable(
-            time_ns=records["t_ns"][order],
-            device=device[order],
-            field=field[order],
-            value=records["value"][order],
-            devices=devices,
-            fields=fields,
-        )
+        """The readings written at or before a time."""
+        self._take_fresh()
+        seen = _until(self._sorted, now_ns)
+        device, devices = _alphabetical(seen["device"], self._devices)
+        field, fields = _alphabetical(seen["field"], self._fields)
+        return SampleTable(seen["t_ns"], device, field, seen["value"], devices, fields)
+
+    def _take_fresh(self) -> None:
+        if not self._fresh:
+            return
+        rows = [
+            (entry.t_ns, _number(self._devices, entry.device), _number(self._fields, name), value)
+            for entry in self._fresh
+            for name, value in entry.values.items()
+        ]
+        self._fresh = []
+        fresh = _columns(rows, _SAMPLE)
+        # Readings come in order of time but for those of writers that overlap: only the end is sorted anew.
+        first_ns = fresh["t_ns"].min() if rows else 0
+        cut = int(np.searchsorted(self._sorted["t_ns"], first_ns))
+        settled = {name: column[:cut] for name, column in self._sorted.items()}
+        rest = {name: column[cut:] for name, column in self._sorted.items()}
+        self._sorted = _joined(settled, self._in_order(_joined(rest, fresh)))
+
+    def _in_order(self, columns: Columns) -> Columns:
+        device, _ = _alphabetical(columns["device"], self._devices)
+        field, _ = _alphabetical(columns["field"], self._fields)
+        return _taken(columns, np.lexsort((columns["value"], field, device, columns["t_ns"])))
 
 
-def _alphabetical(
-    numbers: npt.NDArray[np.int32], table: dict[str, int]
-) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
+def _number(table: dict[str, int], name: str) -> int:
+    return table.setdefault(name, len(table))
+
+
+def _alphabetical(numbers: Numbers, table: dict[str, int]) -> tuple[Numbers, tuple[str, ...]]:
     """The numbers of the names that occur, in alphabetical order of the names."""
-    used = set(np.unique(numbers).tolist())
-    names = tuple(sorted(name for name, number in table.items() if number in used))
+    used = np.flatnonzero(np.bincount(numbers, minlength=1)) if len(numbers) else np.empty(0, dtype=np.int64)
+    is_used = set(used.tolist())
+    names = tuple(sorted(name for name, number in table.items() if number in is_used))
     place = np.zeros(len(table) + 1, dtype=np.int32)
     place[[table[name] for name in names]] = np.arange(len(names), dtype=np.int32)
     return place[numbers], names
+
+
+def _columns(rows: list[tuple[Any, ...]], kind: np.dtype[Any]) -> Columns:
+    records = np.array(rows, dtype=kind)
+    return {name: np.ascontiguousarray(records[name]) for name in kind.names or ()}
+
+
+def _joined(a: Columns, b: Columns) -> Columns:
+    return {name: np.concatenate((a[name], b[name])) for name in a}
+
+
+def _taken(columns: Columns, rows: npt.NDArray[Any]) -> Columns:
+    return {name: column[rows] for name, column in columns.items()}
+
+
+def _until(columns: Columns, now_ns: int) -> Columns:
+    seen = columns["t_ns"] <= now_ns
+    return columns if seen.all() else _taken(columns, seen)

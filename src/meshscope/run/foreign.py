@@ -58,12 +58,12 @@ def _files(paths: Iterable[Path]) -> list[Path]:
             inside = sorted(child for child in path.rglob("*") if child.is_file() and _is_named_like_a_trace(child))
             if not inside:
                 raise InputError(f"{path} holds no trace file.", hint=f"Looked for names ending in {_suffixes()}.")
-            found += inside
+            found += (child for child in inside if not _is_copy(child))
         elif path.exists():
             found.append(path)
         else:
             raise InputError(f"{path} does not exist.", hint="Check the path.")
-    return [path for path in dict.fromkeys(found) if not _is_copy(path)]
+    return list(dict.fromkeys(found))
 
 
 def _is_copy(path: Path) -> bool:

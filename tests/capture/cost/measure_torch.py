@@ -68,14 +68,14 @@ def main() -> None:
         one(number, watched=True)
     step = 3
     for _ in range(ROUNDS):
-        for kind in costs:
+        for kind, taken in costs.items():
             if kind == "window" and rank == 0:
                 control.ask(recording, Ask(what="window", first_step=step + 4, end_step=step + 6, reason="cycle"))
             dist.barrier()
             start = time.process_time()
             for number in range(step, step + BLOCK):
                 one(number, watched=kind != "none")
-            costs[kind].append((time.process_time() - start) / BLOCK)
+            taken.append((time.process_time() - start) / BLOCK)
             step += BLOCK
     base, idle, window = (statistics.median(costs[kind]) for kind in costs)
     traces = len(list((recording / "traces").glob("*.gz")))

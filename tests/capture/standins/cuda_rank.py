@@ -32,9 +32,10 @@ def stand_in():
     torch.cuda.device_count = lambda: 2
     torch.cuda.get_device_properties = lambda index: SimpleNamespace(name=f"Stand-in {index}", uuid=f"uuid-{index}")
     torch.cuda.get_device_name = lambda index: f"Stand-in {index}"
-    torch.cuda.memory_allocated = lambda index: 1000 + STEP
-    torch.cuda.memory_reserved = lambda index: 5000
-    torch.cuda.max_memory_allocated = lambda index: 200_000 + STEP
+    torch.cuda.memory_stats_as_nested_dict = lambda index: {
+        "allocated_bytes": {"all": {"current": 1000 + STEP, "peak": 200_000 + STEP}},
+        "reserved_bytes": {"all": {"current": 5000, "peak": 6000}},
+    }
     torch.cuda.reset_peak_memory_stats = RESETS.append
     torch.cuda.synchronize = lambda *_: None  # The profiler's own, at its end.
     torch.cuda.get_rng_state = lambda: torch.arange(16, dtype=torch.uint8)

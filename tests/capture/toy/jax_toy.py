@@ -37,7 +37,8 @@ def train(options: Options, watch) -> list[float]:
     jitted = jax.jit(toy_step)
     with watch.compiling("the toy step"):
         compiled = jitted.lower(weights, momentum, fetch(0)).compile()
-    watch.started(parameters=lambda: weights, optimizer=lambda: momentum, compiled=compiled)
+    key = jax.random.split(jax.random.key(0), options.devices)  # one for each device, all different
+    watch.started(parameters=lambda: weights, optimizer=lambda: momentum, compiled=compiled, key=key)
     losses = []
     for step in range(options.steps):
         with watch.step(step):

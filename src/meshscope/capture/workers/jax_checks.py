@@ -1,7 +1,8 @@
-"""A fingerprint per device: equal where replicas should agree."""
+"""Fingerprints per device: sums that are equal where replicas agree, and random keys that may have to differ."""
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import jax
@@ -31,3 +32,13 @@ def _sum(device: Any, arrays: list[Any]) -> float:
         # On CPU numpy sees the very memory; no program is compiled for it.
         return sum(float(np.asarray(array).sum(dtype=np.float32)) for array in arrays)
     return float(_SUM(arrays))
+
+
+def key_hashes(key: Any, count: int) -> list[str]:
+    """A hash of the random key of each of ``count`` devices: its own where each has one, else the one of all."""
+    if key is None:
+        return [""] * count
+    typed = jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key)
+    data = np.asarray(jax.random.key_data(key) if typed else key)
+    rows = data if data.ndim > 1 and len(data) == count else [data] * count
+    return [hashlib.blake2b(np.ascontiguousarray(row).tobytes(), digest_size=8).hexdigest() for row in rows]

@@ -25,6 +25,12 @@ T = TypeVar("T")
 _KINDS = {"cpu": "cpu", "tpu": "tpu"}
 
 
+def _index(device: Any, rank: int) -> int:
+    """The device's number on this host, as the sensors count; its place among the devices where it has none."""
+    number = getattr(device, "local_hardware_id", None)
+    return rank if number is None else int(number)
+
+
 class JaxWatch:
     """See ``workloads/watching.py`` for what a script may call, and when.
 
@@ -40,15 +46,19 @@ class JaxWatch:
         self._parameters: Callable[[], Any] | None = None
         self._optimizer: Callable[[], Any] | None = None
         self._devices: list[Any] = []
+        self._keys: list[str] = []
         self._planned: tuple[int, int] | None = None
         self._step = -1
         self._loss: float | None = None
         self._wait_ns = 0
         self._shape: tuple[int, ...] = ()
 
-    def started(self, *, parameters: Callable[[], Any], optimizer: Callable[[], Any], compiled: Any = None) -> None:
+    def started(
+        self, *, parameters: Callable[[], Any], optimizer: Callable[[], Any], compiled: Any = None, key: Any = None
+    ) -> None:
         self._parameters, self._optimizer = parameters, optimizer
         self._announce()
+        self._keys = jax_checks.key_hashes(key, len(self._devices))
         self._planned = jax_memory.planned_bytes(compiled)
         self._measure(step=0)
         self._compiles.flush()
@@ -107,7 +117,7 @@ class JaxWatch:
                 RankStarted(
                     t_ns=self._journal.now_ns(),
                     rank=rank,
-                    device=int(getattr(device, "local_hardware_id", None) or rank),
+                    device=_index(device, rank),
                     device_name=machine.cpu_name() if is_cpu else device.device_kind,
                     device_kind=_KINDS.get(device.platform, "gpu"),
                     pid=os.getpid(),
@@ -175,9 +185,15 @@ class JaxWatch:
         sums = jax_checks.checksums(self._parameters()) if self._parameters is not None else {}
         for rank, device in enumerate(self._devices):
             if device in sums:
-                now_ns, value = self._journal.now_ns(), sums[device]
                 self._journal.append(
-                    Checked(t_ns=now_ns, rank=rank, step=self._step, parameters=value, batch_shape=self._shape)
+                    Checked(
+                        t_ns=self._journal.now_ns(),
+                        rank=rank,
+                        step=self._step,
+                        parameters=sums[device],
+                        rng=self._keys[rank],
+                        batch_shape=self._shape,
+                    )
                 )
 
     def _measure(self, step: int) -> None:
@@ -201,7 +217,7 @@ class JaxWatch:
         return MemoryMeasured(
             t_ns=self._journal.now_ns(),
             rank=rank,
-            device=rank,
+            device=_index(device, rank),
             step=step,
             source="shards of parameters and optimizer state; XLA's plan of the step, whose temporaries hold gradients "
             "and activations",

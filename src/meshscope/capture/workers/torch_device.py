@@ -46,11 +46,10 @@ class Cuda:
         self.uuid = str(getattr(properties, "uuid", ""))
 
     def counters(self) -> Counters:
-        return Counters(
-            allocated=torch.cuda.memory_allocated(self._index),
-            reserved=torch.cuda.memory_reserved(self._index),
-            peak=torch.cuda.max_memory_allocated(self._index),
-        )
+        # One call, unflattened: memory_allocated() and its siblings each build the flat table anew, at every step.
+        stats = torch.cuda.memory_stats_as_nested_dict(self._index)
+        allocated, reserved = (stats.get(name, {}).get("all", {}) for name in ("allocated_bytes", "reserved_bytes"))
+        return Counters(allocated.get("current", -1), reserved.get("current", -1), allocated.get("peak", -1))
 
     def reset_peak(self) -> None:
         torch.cuda.reset_peak_memory_stats(self._index)

@@ -54,7 +54,9 @@ class TorchWatch:
             )
         )
 
-    def started(self, *, parameters: Callable[[], Any], optimizer: Callable[[], Any], compiled: Any = None) -> None:
+    def started(
+        self, *, parameters: Callable[[], Any], optimizer: Callable[[], Any], compiled: Any = None, key: Any = None
+    ) -> None:
         self._account = Account(parameters(), optimizer())
         # Between backward and the update every gradient is alive, whenever a script clears them.
         self._account.optimizer.register_step_pre_hook(self._before_update)

@@ -1,0 +1,8 @@
+"""Makes ``support/`` importable: runs that are drawn in text, or folded from a few entries."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "support"))

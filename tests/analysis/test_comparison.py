@@ -1,0 +1,163 @@
+"""Who leads, by how much, and why: no more than the numbers support."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from drawn import run, steps, windows
+
+from meshscope.analysis.comparison import comparison
+from meshscope.recording.entries import Compiled, Ended, MemoryMeasured, RankStarted
+from meshscope.run import Run
+
+DDP = """
+    0 step        aaaaaaaaaa
+    0 compute     ########..
+    0 all_reduce  ....#####.
+"""
+FSDP = """
+    0 step        aaaaaaaaaaaaaaaaaaaa
+    0 compute     ########............
+    0 all_gather  ........##########..
+"""
+SLOW = """
+    0 step        aaaaaaaaaaaaaaaaaaaa
+    0 compute     #################...
+    0 all_reduce  ................##..
+"""
+WAITING = """
+    0 step        aaaaaaaaaaaaaaaaaaaa
+    0 compute     ########............
+    0 all_reduce  .......##...........
+"""
+
+
+def made(strategy: str, step_ms: float, picture: str = "", **about: Any) -> Run:
+    """A run of equal steps, and the windows of a picture."""
+    jitter = [step_ms + (number % 3) * 0.1 for number in range(10)]
+    drawn = windows(picture) if picture else ()
+    return run([*steps(jitter), Ended(t_ns=10**12, outcome="done")], windows=drawn, strategy=strategy, **about)
+
+
+def test_the_fastest_leads_and_the_slowest_says_why() -> None:
+    found = comparison((made("ddp", 100, DDP), made("fsdp", 200, FSDP)))
+    assert found.leader == "ddp"
+    assert found.verdict == (
+        "ddp leads: 2.0× fsdp, because fsdp leaves 50 % of a step exposed in all-gather (ddp 10 %)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("picture", "why"),
+    [
+        (SLOW, "slow computes 0.00 ms per step"),
+        (WAITING, "slow idles 55 % of a step (ddp 10 %)"),
+        (DDP, "their profiled steps do not show why"),
+    ],
+)
+def test_the_reason_is_the_part_that_grew_most_if_any_did(picture: str, why: str) -> None:
+    assert why in comparison((made("ddp", 100, DDP), made("slow", 200, picture))).verdict
+
+
+def test_without_traces_there_is_no_reason() -> None:
+    assert comparison((made("a", 100), made("b", 200))).verdict == "a leads: 2.0× b."
+
+
+def test_a_difference_within_the_spreads_is_none() -> None:
+    found = comparison((made("a", 100.0), made("b", 100.05), made("c", 200)))
+    assert found.verdict == "a and b are level and lead: 2.0× c."
+    level = comparison((made("a", 100.0), made("b", 100.05)))
+    assert "level" in level.verdict
+    assert "less than their spreads" in level.verdict
+
+
+def test_one_strategy_is_told_without_comparing() -> None:
+    assert comparison((made("ddp", 100),)).verdict.startswith("ddp: 317 samples/s")
+
+
+def test_nothing_to_rank_is_said() -> None:
+    assert comparison(()).verdict == "Nothing has run yet."
+    found = comparison((run(strategy="ddp"),))
+    assert found.leader == ""
+    assert "No strategy" in found.verdict
+    assert found.rows[0].not_ranked_why == "no unprofiled step past warm-up yet"
+
+
+def test_another_kind_of_device_is_shown_and_never_ranked() -> None:
+    gpus, cpu = [made("ddp", 100), made("fsdp", 120)], made("pmap", 1, device_kind="cpu")
+    found = comparison((*gpus, cpu))
+    assert found.leader == "ddp"
+    assert "pmap" not in found.verdict
+    assert (found.rows[2].is_ranked, found.rows[2].not_ranked_why) == (False, "ran on CPU, the others on GPU")
+    assert "pmap is not ranked: it ran on CPU, the others on GPU." in found.footnotes
+
+
+def test_a_strategy_that_failed_is_shown_and_never_ranked() -> None:
+    broken = run([*steps([50.0] * 9), Ended(t_ns=10**12, outcome="failed", why="rank 1 …")], strategy="fsdp")
+    found = comparison((made("ddp", 100), broken))
+    assert found.leader == "ddp"
+    assert not math.isnan(found.rows[1].samples_per_s)
+    assert "fsdp is not ranked: it failed before its last step." in found.footnotes
+
+
+def test_what_the_ranks_say_of_their_device_beats_the_plan() -> None:
+    started = RankStarted(t_ns=0, rank=0, device=0, device_name="CPU", device_kind="cpu", pid=1)
+    fallen = run([started, *steps([1.0] * 9)], strategy="pmap", device_kind="gpu")
+    found = comparison((made("ddp", 100), made("fsdp", 120), fallen))
+    assert found.rows[2].device_kind == "cpu"
+    assert not found.rows[2].is_ranked
+
+
+def test_of_two_kinds_that_tie_the_faster_is_the_measure() -> None:
+    found = comparison((made("pmap", 1, device_kind="cpu"), made("ddp", 100)))
+    assert found.leader == "ddp"
+
+
+def test_scaling_is_against_the_same_framework_on_one_device() -> None:
+    single = run(steps([99.0] * 9, ranks=1, samples=10), strategy="torch-single", is_baseline=True, ranks=1)
+    other = run(steps([9.0] * 9, ranks=1), strategy="jax-single", is_baseline=True, ranks=1, framework="jax")
+    found = comparison((run(steps([98.0] * 9, samples=10), strategy="ddp"), single, other))
+    ddp = found.rows[0]
+    assert ddp.speedup == pytest.approx(20 / 0.099 / (10 / 0.099))
+    assert ddp.efficiency_frac == pytest.approx(ddp.speedup / 2)
+    assert math.isnan(found.rows[1].speedup)
+    assert not found.rows[1].is_ranked
+    assert found.leader == "ddp"
+    assert any("torch-single" in note for note in found.footnotes)
+
+
+def test_shares_of_a_step_add_up_to_one() -> None:
+    (row,) = comparison((made("ddp", 100, DDP + "    0 copy ......####"),)).rows
+    assert sum(row.share.values()) == pytest.approx(1)
+    assert row.share == pytest.approx({"compute": 0.4, "hidden": 0.4, "exposed": 0.1, "copy": 0.1, "idle": 0.0})
+    assert row.exposed_frac == pytest.approx(0.1)
+
+
+def test_a_row_carries_what_it_stands_on() -> None:
+    entries = [
+        *steps([100.0] * 9), Compiled(t_ns=0, rank=0, name="f", stage="compile", duration_ns=5),
+        MemoryMeasured(t_ns=0, rank=1, device=1, step=1, source="s", categories={}, how={}, peak_bytes=7, peak_how="m"),
+    ]  # fmt: skip
+    (row,) = comparison((run(entries, windows=windows(DDP), parallel_lines=3),)).rows
+    assert (row.measured_steps, row.profiled_steps, row.profiled_ranks, row.parallel_lines) == (7, 1, 1, 3)
+    assert (row.peak_bytes, row.peak_how, row.compile_ns) == (7, "m", 5)
+
+
+def test_unknown_is_not_a_number() -> None:
+    (row,) = comparison((run(strategy="ddp"),)).rows
+    assert row.share == {}
+    for value in (row.samples_per_s, row.median_ns, row.exposed_frac, row.peak_bytes, row.compile_ns, row.speedup):
+        assert math.isnan(value)
+
+
+def test_cpu_ranks_compare_code_paths_and_say_so() -> None:
+    found = comparison((made("ddp", 100, device_kind="cpu"),))
+    assert found.footnotes[0] == "2 CPU ranks share 2 cores: this compares code paths, not GPUs."
+    assert not any("cores" in note for note in comparison((made("ddp", 100),)).footnotes)
+
+
+def test_different_batches_are_said() -> None:
+    found = comparison((made("ddp", 100), made("fsdp", 100, global_batch=64)))
+    assert "Global batches differ: ddp 32, fsdp 64." in found.footnotes

@@ -1,0 +1,118 @@
+"""Step time and throughput, from steps that no profiler touched."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+import pytest
+from drawn import run, steps
+
+from meshscope.analysis.steps import Steps
+from meshscope.analysis.steps import steps as answer
+from meshscope.recording.entries import Compiled, Entry, StepDone, TraceWritten
+
+MS = 1e6
+
+
+def compiled(step: int, duration_ms: float, *, stage: str = "compile", again: bool = False, rank: int = 0) -> Compiled:
+    return Compiled(
+        t_ns=0, rank=rank, name="f", stage=stage, duration_ns=round(duration_ms * MS), step=step, is_recompilation=again
+    )
+
+
+def traced(step: int, rank: int, stop_ms: float) -> TraceWritten:
+    return TraceWritten(
+        t_ns=0, rank=rank, path=f"{rank}-{step}", format="kineto", first_step=step, end_step=step + 1, size_bytes=1,
+        stop_ns=round(stop_ms * MS),
+    )  # fmt: skip
+
+
+def test_a_step_lasts_from_the_first_ranks_start_to_the_last_ones_end() -> None:
+    found = answer(run(steps([100] * 4, ranks=3)))
+    assert found.duration_ns.tolist() == [102 * MS] * 4
+
+
+def test_warm_up_and_profiled_steps_are_not_measured() -> None:
+    found = answer(run(steps([900, 500, 100, 100, 700, 100], ranks=1, profiled=[4])))
+    assert (found.count, found.measured, found.profiled) == (6, 3, 1)
+    assert (found.median_ns, found.first_ns, found.profiled_median_ns) == (100 * MS, 900 * MS, 700 * MS)
+
+
+def test_a_step_that_compiled_is_not_measured() -> None:
+    entries: list[Entry] = [*steps([100, 100, 100, 800, 100], ranks=1), compiled(3, 600, again=True)]
+    found = answer(run(entries))
+    assert (found.measured, found.p95_ns, found.recompilations, found.compilations) == (2, 100 * MS, 1, 1)
+
+
+def test_throughput_counts_the_samples_of_all_ranks() -> None:
+    found = answer(run(steps([99] * 5, ranks=2, samples=16)))
+    assert found.samples_per_s == pytest.approx(32 / 0.1)
+    assert found.tokens_per_s == pytest.approx(320 / 0.1)
+
+
+def test_the_spread_is_half_the_interquartile_range() -> None:
+    found = answer(run(steps([1, 1, 100, 110, 120, 130, 140], ranks=1)))
+    assert (found.median_ns, found.spread_ns) == (120 * MS, 10 * MS)
+
+
+def test_a_step_that_a_rank_has_not_finished_is_no_step_yet() -> None:
+    entries = [entry for entry in steps([100] * 4) if not (entry.rank == 1 and entry.step == 3)]
+    assert answer(run(entries)).count == 3
+
+
+def test_the_first_compilation_is_the_slowest_ranks() -> None:
+    entries: list[Entry] = [
+        compiled(-1, 1000), compiled(-1, 200, stage="lower"), compiled(0, 50), compiled(5, 999),
+        compiled(-1, 700, rank=1),
+    ]  # fmt: skip
+    found = answer(run([*steps([100] * 3), *entries]))
+    assert found.compile_ns == 1250 * MS
+    assert found.compilations == 3
+
+
+def test_the_profilers_cost_is_its_slower_steps_and_the_time_it_held_the_ranks() -> None:
+    entries: list[Entry] = [*steps([100] * 8, ranks=1, profiled=[5]), traced(5, 0, 40), traced(5, 1, 60)]
+    found = answer(run([_longer(entry, 20) if getattr(entry, "step", -1) == 5 else entry for entry in entries]))
+    assert found.profiled_slowdown_frac == pytest.approx(0.2)
+    assert found.profiler_cost_frac == pytest.approx(80 / 807)
+
+
+def _longer(entry: Entry, by_ms: float) -> Entry:
+    return msgspec.structs.replace(entry, end_ns=entry.end_ns + round(by_ms * MS))  # type: ignore[attr-defined]
+
+
+def test_no_profiling_costs_nothing() -> None:
+    assert answer(run(steps([100] * 5))).profiler_cost_frac == 0
+
+
+def test_before_the_first_step_nothing_is_known() -> None:
+    found = answer(run([compiled(-1, 100)]))
+    assert (found.count, found.planned) == (0, 10)
+    assert math.isnan(found.median_ns)
+    assert found.compile_ns == 100 * MS
+    assert found.number.tolist() == []
+
+
+def test_what_was_not_recorded_is_not_zero() -> None:
+    found = answer(run(steps([100] * 4, ranks=1, samples=-1, loss=None, data_wait_ns=-1)))
+    assert all(math.isnan(value) for value in (found.samples_per_s, found.loss_last, found.data_wait_frac))
+    assert not math.isnan(found.median_ns)
+
+
+def test_the_loss_and_the_wait_for_data_are_means_over_ranks() -> None:
+    entries = steps([100] * 4, ranks=2)
+    waited = [
+        StepDone(t_ns=e.t_ns, rank=e.rank, step=e.step, start_ns=e.start_ns, end_ns=e.end_ns, loss=float(e.rank),
+                 data_wait_ns=round(e.rank * 20 * MS))
+        for e in entries
+    ]  # fmt: skip
+    found = answer(run(waited))
+    assert found.loss_last == 0.5
+    assert found.data_wait_frac == pytest.approx(0.1)
+
+
+def test_the_empty_answer_owns_its_columns() -> None:
+    assert Steps().number is not Steps().number
+    assert Steps().loss.dtype == np.float64

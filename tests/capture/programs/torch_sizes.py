@@ -1,0 +1,60 @@
+"""Prints, as JSON, what ``torch_memory`` says of one small model: plain, under DDP (with and without views), FSDP2."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
+
+from meshscope.capture.workers import torch_memory
+from meshscope.capture.workers.torch_memory import SavedTensors
+
+
+def model() -> torch.nn.Sequential:
+    torch.manual_seed(0)
+    linear = (torch.nn.Linear(32, 64, bias=False), torch.nn.Linear(64, 16, bias=False))
+    return torch.nn.Sequential(linear[0], torch.nn.Tanh(), linear[1])
+
+
+def sharded() -> torch.nn.Module:
+    whole = model()
+    for layer in whole:
+        if isinstance(layer, torch.nn.Linear):
+            fully_shard(layer)
+    return fully_shard(whole)
+
+
+def sizes(module: torch.nn.Module) -> dict[str, int]:
+    """Of the second step; the gradients right before the update, and again once they are cleared."""
+    optimizer = torch.optim.AdamW(module.parameters())
+    for _ in range(2):
+        optimizer.zero_grad()
+        with SavedTensors() as saved:
+            module(torch.ones(8, 32)).sum().backward()
+        gradients = torch_memory.gradient_bytes(module)
+        optimizer.step()
+    optimizer.zero_grad()
+    return {
+        "parameters": torch_memory.parameter_bytes(module),
+        "gradients": gradients,
+        "gradients_after": torch_memory.gradient_bytes(module),
+        "optimizer": torch_memory.optimizer_bytes(optimizer),
+        "activations": saved.size_bytes,
+    }
+
+
+if __name__ == "__main__":
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0", "RANK": "0", "WORLD_SIZE": "1"}
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    found = {
+        "plain": sizes(model()),
+        "ddp": sizes(DistributedDataParallel(model(), gradient_as_bucket_view=True)),
+        "ddp copies": sizes(DistributedDataParallel(model())),
+        "fsdp": sizes(sharded()),
+    }
+    print(json.dumps(found), flush=True)
+    os._exit(0)

@@ -1,0 +1,49 @@
+"""Memory by category of a model whose sizes are known by hand."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.live
+
+PROGRAM = Path(__file__).parent / "programs" / "torch_sizes.py"
+WEIGHTS = (32 * 64 + 64 * 16) * 4
+# The first layer keeps its input; tanh and the second layer keep one and the same tensor.
+SAVED = (8 * 32 + 8 * 64) * 4
+
+
+@pytest.fixture(scope="module")
+def found(root: Path) -> dict[str, dict[str, int]]:
+    known = {"PYTHONPATH": str(root / "src"), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        [sys.executable, str(PROGRAM)], env=known, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("kind", ["plain", "ddp", "ddp copies", "fsdp"])
+def test_trees_are_counted_to_the_byte(found: dict, kind: str) -> None:
+    sizes = found[kind]
+    assert sizes["parameters"] == WEIGHTS
+    assert sizes["optimizer"] == 2 * WEIGHTS + 2 * 4, "two moments, and a step counter per parameter"
+
+
+@pytest.mark.parametrize("kind", ["plain", "ddp", "ddp copies", "fsdp"])
+def test_saved_tensors_are_the_activations_and_never_a_parameter(found: dict, kind: str) -> None:
+    assert found[kind]["activations"] == SAVED
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after"),
+    [("plain", WEIGHTS, 0), ("ddp", WEIGHTS, WEIGHTS), ("ddp copies", 2 * WEIGHTS, WEIGHTS), ("fsdp", WEIGHTS, 0)],
+)
+def test_gradients_live_on_in_ddp_s_buckets_when_they_are_cleared(
+    found: dict, kind: str, before: int, after: int
+) -> None:
+    assert (found[kind]["gradients"], found[kind]["gradients_after"]) == (before, after)

@@ -1,0 +1,193 @@
+"""The two reports: what other programs rely on, and what a plain terminal shows."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from drawn import run, steps, windows
+
+from meshscope.discovery import bundled
+from meshscope.recording.entries import Compiled, Ended, MemoryMeasured, Phase, Sampled, SensorFailed, TraceWritten
+from meshscope.recording.layout import recordings
+from meshscope.reports.analysis_json import analysis, analysis_json
+from meshscope.reports.columns import WIDTH
+from meshscope.reports.text import report
+from meshscope.run import Gallery, Run
+
+Golden = Callable[[str, str], None]
+
+MS = 1_000_000
+DDP = """
+    0 step        aaaaaaaaaabbbbbbbbbb
+    0 compute     ########..########..
+    0 all_reduce  ....#####.....#####.
+    1 step        aaaaaaaaaabbbbbbbbbb
+    1 compute     #######...#######...
+    1 all_reduce  ....#####.....#####.
+"""
+PMAP = """
+    0 step        aaaaaaaaaaaaaaaaaaaa
+    0 compute     ########............
+    0 all_gather  ........##########..
+    0 wait        ........####........
+"""
+
+
+def ddp() -> Run:
+    sizes = {"parameters": 10_000_000, "gradients": 10_000_000, "optimizer": 20_000_000}
+    how = dict.fromkeys(sizes, "exact")
+    memory = [
+        MemoryMeasured(t_ns=1, rank=rank, device=rank, step=1, source="trees", categories=sizes, how=how,
+                       peak_bytes=61_000_000, peak_how="derived")
+        for rank in (0, 1)
+    ]  # fmt: skip
+    trace = TraceWritten(
+        t_ns=9, rank=0, path="a", format="kineto", first_step=5, end_step=7, size_bytes=1, stop_ns=20 * MS
+    )
+    sensors = [Sampled(t_ns=at, device="cpu", values={"utilization_frac": at / 10}) for at in (4, 6)]
+    failed = SensorFailed(t_ns=1, device="gpu 0", field="power_w", why="not supported")
+    ended = Ended(t_ns=10**10, outcome="done")
+    entries = [
+        *steps([90, 80, 70, 71, 72, 75, 76, 70, 71, 72], profiled=[5, 6]),
+        *memory,
+        trace,
+        *sensors,
+        failed,
+        ended,
+    ]
+    return run(entries, windows=windows(DDP, device_kind="cpu", tells_wait=False), device_kind="cpu")
+
+
+def pmap(outcome: str = "done", why: str = "") -> Run:
+    compiled = Compiled(t_ns=1, rank=0, name="step", stage="compile", duration_ns=1_900 * MS)
+    ended = Ended(t_ns=10**10, outcome=outcome, why=why, rank=1)
+    entries = [*steps([300, 170, 140, 141, 142, 140], ranks=1, samples=32), compiled, ended]
+    (window,) = windows(PMAP, device_kind="cpu", framework="jax")
+    return run(entries, windows=[window], strategy="pmap", framework="jax", device_kind="cpu")
+
+
+def alone(picture: str = "0 compute ####", **about: Any) -> Run:
+    """A trace without a recording."""
+    known: dict[str, Any] = {"strategy": "", "title": "trace.json", "planned_steps": 0, "ranks": 1}
+    return replace(run(windows=windows(picture, **about), **known), path="/somewhere/trace.json")
+
+
+def test_the_text_report_of_two_strategies(golden: Golden) -> None:
+    golden("two_strategies.txt", report([ddp(), pmap()], encoding="utf-8"))
+
+
+def test_the_json_of_two_strategies(golden: Golden) -> None:
+    golden("two_strategies.json", analysis_json([ddp(), pmap()], [("x.json", "no events", "give another")]))
+
+
+def bundled_recordings() -> list[Path]:
+    return [
+        recording for plan in sorted(bundled("recordings").glob("*/plan.json")) for recording in recordings(plan.parent)
+    ]
+
+
+@pytest.mark.parametrize("folder", bundled_recordings(), ids=lambda folder: folder.name)
+def test_what_the_bundled_recordings_say(golden: Golden, folder: Path) -> None:
+    gallery = Gallery(folder)
+    end = gallery.end_unix_ns
+    assert end is not None
+    said = analysis(gallery.at(end)[1])
+    for recording in said["recordings"]:
+        recording["path"] = Path(recording["path"]).name
+    golden(f"recordings/{folder.name}.json", json.dumps(said, indent=1))
+
+
+@pytest.mark.parametrize("runs", [[], [ddp()], [ddp(), pmap()], [alone()]], ids=len)
+def test_no_line_is_wider_than_a_plain_terminal(runs: list[Run]) -> None:
+    assert max((len(line) for line in report(runs, encoding="utf-8").splitlines()), default=0) <= WIDTH
+
+
+def test_a_terminal_without_unicode_gets_ascii() -> None:
+    assert not report([ddp(), pmap()], encoding="utf-8").isascii()
+    for encoding in ("ascii", "no-such-encoding"):
+        text = report([ddp(), pmap("failed", "…")], encoding=encoding)
+        assert text.isascii()
+        assert "?" not in text
+
+
+def test_nothing_in_a_name_can_steer_the_terminal() -> None:
+    hostile = run(strategy="\x1b[31mred\x07", title="\u202eevil")
+    assert "\x1b" not in report([hostile], encoding="utf-8")
+    assert "\u202e" not in report([hostile], encoding="utf-8")
+
+
+def test_a_trace_alone_is_told_without_a_comparison() -> None:
+    text = report([alone()], encoding="utf-8")
+    assert text.startswith("/somewhere/trace.json: torch, 1 GPU rank")
+    assert "samples/s" not in text
+
+
+def test_a_failure_is_told_with_its_reason() -> None:
+    killed = pmap("failed", "rank 1 was killed (SIGKILL)")
+    said = report([ddp(), killed], encoding="utf-8")
+    assert "pmap failed: rank 1 was killed (SIGKILL)" in said
+    assert "pmap is not ranked: it failed before its last step." in said
+
+
+def every_value(said: Any) -> list[Any]:
+    if isinstance(said, dict):
+        return [value for one in said.values() for value in every_value(one)]
+    if isinstance(said, list):
+        return [value for one in said for value in every_value(one)]
+    return [said]
+
+
+def test_json_is_finite_and_what_is_unknown_is_absent_and_said() -> None:
+    fresh = run([Phase(t_ns=0, rank=0, phase="launching")], strategy="fsdp")
+    said = json.loads(analysis_json([fresh, ddp()]))
+    assert all(math.isfinite(value) for value in every_value(said) if isinstance(value, float))
+    empty, full = said["recordings"]
+    assert "median_ns" not in empty["steps"]
+    assert {"what": "steps", "why": "no step has finished"} in empty["cannot_say"]
+    assert "compile_ns" not in full["steps"]
+    assert "steps.compile_ns" in {doubt["what"] for doubt in full["cannot_say"]}
+    assert {"what": "gpu 0 power_w", "why": "not supported"} in full["cannot_say"]
+
+
+def test_json_has_the_parts_other_programs_rely_on() -> None:
+    (said,) = json.loads(analysis_json([ddp()]))["recordings"]
+    assert set(said) >= {
+        "path", "framework", "strategy", "device_kind", "ranks", "collectives", "memory", "steps", "devices",
+        "findings", "cannot_say",
+    }  # fmt: skip
+    rank = said["ranks"][0]
+    assert set(rank) == {"rank", "device", "rank_from", "windows", "breakdown", "per_step", "events"}
+    for part in (rank["breakdown"], rank["per_step"]):
+        assert part["hidden_ns"] + part["exposed_ns"] == part["collective_ns"]
+        assert part["busy_ns"] + part["idle_ns"] == part["span_ns"]
+        assert "wait_ns" not in part
+    assert "wait_ns" in {doubt["what"] for doubt in said["cannot_say"]}
+    assert rank["per_step"]["steps"] == 2
+    assert rank["windows"] == [{"start_ns": 0, "end_ns": 190, "steps": [0, 1], "complete": True}]
+    assert said["memory"][0]["categories"]["optimizer"] == {"bytes": 20_000_000, "how": "exact"}
+    assert said["devices"][0] == {
+        "device": "cpu", "field": "utilization_frac", "count": 2, "mean": 0.5, "max": 0.6, "last": 0.6,
+    }  # fmt: skip
+
+
+def test_json_of_a_trace_without_device_work_has_no_breakdown_and_says_why() -> None:
+    none = alone("0 host ####", device_kind="none", cannot_say=(("breakdown", "only host activity"),))
+    (said,) = json.loads(analysis_json([none]))["recordings"]
+    assert (said["strategy"], said["device_kind"]) == (None, "gpu")
+    assert "breakdown" not in said["ranks"][0]
+    assert {"what": "breakdown", "why": "only host activity"} in said["cannot_say"]
+
+
+def test_json_lists_refused_files_and_refused_traces_of_a_recording() -> None:
+    broken = replace(ddp(), path="r", refused=(("traces/a.json", "no events", "look"),))
+    said = json.loads(analysis_json([broken], [("x.json", "empty", "give another")]))
+    assert said["refused"] == [
+        {"path": "x.json", "why": "empty", "hint": "give another"},
+        {"path": "r/traces/a.json", "why": "no events", "hint": "look"},
+    ]
