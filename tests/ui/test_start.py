@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import made
@@ -85,11 +86,20 @@ async def press(pilot: Pilot[str], *keys: str) -> None:
     await pilot.pause(0.2)
 
 
+@pytest.fixture
+def utc() -> Iterator[None]:
+    """Local time is UTC, so that dates look the same everywhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
+
+
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (220, 60)])
 async def test_the_start_screen_looks_as_it_did(
-    tmp_path: Path, snapshot: Callable[[str, str], None], size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, snapshot: Callable[[str, str], None], size: tuple[int, int], utc: None
 ) -> None:
-    monkeypatch.setenv("TZ", "UTC")
     for day in range(2):
         made.write(tmp_path / f"run-{day}", made.FOUR[: 2 + day], t0=made.T0 + day * 86400 * made.S)
     async with opened(Launcher(Path("/runs/next"), has_jax=False), tmp_path, size=size) as (app, _):

@@ -69,3 +69,20 @@ def test_a_terminal_that_goes_away_ends_the_screen(terminal: Terminal) -> None:
     os.close(terminal.master)
     terminal.master = -1
     assert terminal.child.wait(PATIENCE_S) in (129, -signal.SIGHUP)
+
+
+@pytest.mark.parametrize("terminal", ["mouseless"], indirect=True)
+def test_without_a_mouse_none_is_asked_for(terminal: Terminal) -> None:
+    terminal.wait_for("strategies")
+    terminal.type("q")
+    assert terminal.end() == 0
+    assert "\x1b[?1000h" not in terminal.output
+    assert "\x1b[?1003h" not in terminal.output
+
+
+def test_with_a_mouse_it_is_given_back(terminal: Terminal) -> None:
+    terminal.wait_for("strategies")
+    assert "\x1b[?1000h" in terminal.output
+    terminal.type("q")
+    assert terminal.end() == 0
+    terminal.assert_as_it_was()

@@ -36,7 +36,7 @@ class Canvas(Widget):
         regions = [
             Region(start, y, end - start, 1)
             for y, (old, new) in enumerate(zip(before, strips, strict=True))
-            if (span := changed(list(old), list(new))) is not None
+            if old is not new and (span := changed(list(old), list(new))) is not None
             for start, end in (span,)
         ]
         if regions:

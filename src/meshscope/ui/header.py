@@ -22,7 +22,8 @@ def height(width: int) -> int:
 def lines(scene: Scene, standing: Standing | None, stretches: Sequence[Stretch], width: int) -> list[Line]:
     """``height(width)`` lines."""
     inside = width - 2
-    title = ends(_title(scene), _status(scene, standing, inside), inside)
+    named = _title(scene)
+    title = ends(named, _status(scene, standing, inside - min(cells(named), inside // 2)), inside)
     said = _said(scene, standing, inside, height(width) - 2)
     return [[(" ", "text"), *title], *said, [(" ", "text"), *rail(scene.stance, stretches, inside)]]
 
@@ -93,8 +94,7 @@ def _status(scene: Scene, standing: Standing | None, width: int) -> list[Piece]:
     if row is not None and row.progress.state in RUNNING and not stance.is_at_end:
         parts.append([(printable(name), "text"), (" " + doing(row.progress), "text")])
         parts += [[(words, "quiet")] for words in _next_trace(row.progress)]
-    most = width - 12
-    while len(parts) > 1 and sum(cells(part) + 3 for part in parts) > most:
+    while len(parts) > 1 and sum(cells(part) + 3 for part in parts) > width:
         parts.pop()
     return [piece for index, part in enumerate(parts) for piece in ([("   ", "text")] if index else []) + part]
 

@@ -29,6 +29,10 @@ class Arrangement:
     page: int = 0
     pages: int = 1
 
+    def of(self, name: str) -> Rect | None:
+        """The place of the header, the footer or a panel; None where it is not seen."""
+        return {"header": self.header, "footer": self.footer}.get(name) or self.panels.get(name)
+
 
 def arrangement(
     width: int,

@@ -54,7 +54,7 @@ class Playback:
         """Everything that is known now."""
         if self.is_due:
             self.measure()
-        stance = self.stance()
+        stance = self._stance()
         plan, runs = self._reel.at(stance.now_unix_ns)
         return Scene(plan, runs, stance)
 
@@ -66,10 +66,15 @@ class Playback:
         return not is_settled and self.clock.wall() - self._measured_ns >= NS_PER_S
 
     def stance(self) -> Stance:
+        """How the clock stands. Playing that has caught up with the wall becomes following it."""
+        clock = self.clock
+        if not clock.is_paused and clock.end_unix_ns is None and clock.wall() - clock.now() < NS_PER_S // 2:
+            clock.follow()
+        return self._stance()
+
+    def _stance(self) -> Stance:
         clock = self.clock
         now = clock.now()
-        if not clock.is_paused and clock.end_unix_ns is None and clock.wall() - now < NS_PER_S // 2:
-            clock.follow()
         return Stance(
             now_unix_ns=now,
             start_unix_ns=clock.start_unix_ns,

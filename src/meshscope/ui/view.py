@@ -16,6 +16,8 @@ from meshscope.ui.marks.cells import Piece, cut, strip
 from meshscope.ui.panel import Frame, Panel, note, refusal
 from meshscope.ui.words import freshness
 
+_KEPT = 8
+
 
 class PanelView(Canvas):
     """Draws one panel. What is drawn depends on nothing but the answer, the frame and the focus."""
@@ -40,7 +42,7 @@ class PanelView(Canvas):
         super().__init__(id=panel.name)
         self.panel = panel
         self.asking = Asking(panel)
-        self._drawn: dict[str, tuple[Hashable, list[Strip]]] = {}
+        self._drawn: dict[str, dict[Hashable, list[Strip]]] = {}
 
     def show(self, frame: Frame, *, is_focused: bool, page: str = "") -> None:
         """Draw into ``frame`` (its title and freshness line included)."""
@@ -70,11 +72,16 @@ class PanelView(Canvas):
         return self._kept("body", key, lambda: self._draw(answered, frame))
 
     def _kept(self, part: str, key: Hashable, draw: Callable[[], list[Strip]]) -> list[Strip]:
-        """The strips of a part as they were drawn for this key, drawn now if they were not."""
-        known = self._drawn.get(part)
-        if known is None or known[0] != key:
-            known = self._drawn[part] = (key, draw())
-        return known[1]
+        """The strips of a part as they were drawn for this key, drawn now if they were not.
+
+        The last few are kept, so that going back and forth between strategies draws nothing anew.
+        """
+        kept = self._drawn.setdefault(part, {})
+        if key not in kept:
+            while len(kept) >= _KEPT:
+                del kept[next(iter(kept))]
+            kept[key] = draw()
+        return kept[key]
 
     def _draw(self, answered: Answered | None, frame: Frame) -> list[Strip]:
         if answered is None:

@@ -102,14 +102,14 @@ def _freshness(fresh: Fresh, now_unix_ns: int, cost: str) -> list[str]:
     return words
 
 
-def spread(half: float, mean: str, size: int) -> str:
-    """A spread as it stands beside its mean, with as many decimals, in ``size`` cells after the ``±``.
+def spread(half: float, mean: str, size: int, sign: str = "± ") -> str:
+    """A spread as it stands beside its mean, with as many decimals, in ``size`` cells after a sign of two.
 
     Blank where it is not known.
     """
     if math.isnan(half):
         return " " * (size + 2)
-    return f"± {half:<{size}.{len(mean.partition('.')[2])}f}"
+    return f"{sign}{half:<{size}.{len(mean.partition('.')[2])}f}"
 
 
 def times(value: float) -> str:

@@ -1,7 +1,8 @@
 """Shows a folder on a real terminal, as a command line would: ``play.py FOLDER MODE [FPS]``
 
-Modes: ``ok`` plays it from its beginning, ``live`` follows it, ``bug`` and ``refused`` fail on the way.
-."""
+Modes: ``ok`` plays it from its beginning, ``live`` follows it, ``mouseless`` plays it without a mouse, ``bug`` and
+``refused`` fail on the way.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +43,9 @@ def main() -> None:
         "refused": lambda: Breaking(folder, RecordingError("The folder is gone.", hint="Mount it again.")),
     }.get(mode, lambda: Gallery(folder))()
     try:
-        options = Options(look=Look(), fps=float(sys.argv[3]) if len(sys.argv) > 3 else 20.0)
+        options = Options(
+            look=Look(), has_mouse=mode != "mouseless", fps=float(sys.argv[3]) if len(sys.argv) > 3 else 20.0
+        )
         print(watch(folder, reel=reel, options=options, speed=None if mode == "live" else 1.0))
     except MeshscopeError as error:
         print(error.message, error.hint, sep="\n", file=sys.stderr)

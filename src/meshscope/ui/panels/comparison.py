@@ -129,7 +129,9 @@ def _row(found: Row, columns: tuple[Placed, ...], frame: Frame, *, is_chosen: bo
 
 def _mean(mean: str, half: float, frame: Frame, role: str) -> list[Piece]:
     """A mean, with its spread beside it where there is room; the signs stand below each other."""
-    return [(mean, role), (" " + spread(half, mean, 4), "quiet")] if frame.width >= _WIDE else [(mean, role)]
+    if frame.width < _WIDE:
+        return [(mean, role)]
+    return [(mean, role), (" " + spread(half, mean, 4, "+-" if frame.look.is_ascii else "± "), "quiet")]
 
 
 def _name(strategy: str, state: str, *, is_chosen: bool, leads: bool, row: Row | None) -> list[Piece]:

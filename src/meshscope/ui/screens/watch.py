@@ -91,6 +91,7 @@ class Watch(Screen[None]):
         self._stopping_ns: int | None = None
         self._placed: Arrangement | None = None
         self._placed_table = 0
+        self._rects: dict[str, Rect | None] = {}
 
     def compose(self) -> ComposeResult:
         yield Canvas(id="header")
@@ -214,12 +215,9 @@ class Watch(Screen[None]):
             focused=self._focused,
             is_maximised=self._is_maximised,
         )
-        if placed != self._placed:
-            self._placed = placed
-            self._put("header", placed.header)
-            self._put("footer", placed.footer)
-            for panel in self._panels:
-                self._put(panel.name, placed.panels.get(panel.name))
+        self._placed = placed
+        for name in ("header", "footer", *(panel.name for panel in self._panels)):
+            self._put(name, placed.of(name))
         self._refresh_header()
         for panel in self._panels:
             self._show(self._view(panel))
@@ -229,6 +227,9 @@ class Watch(Screen[None]):
         return (comparison.height(self.standing) if self.standing else len(self.scene.strategies) + 2) + 2
 
     def _put(self, name: str, rect: Rect | None) -> None:
+        if name in self._rects and self._rects[name] == rect:
+            return
+        self._rects[name] = rect
         canvas = self.query_one(f"#{name}", Canvas)
         canvas.display = rect is not None
         if rect is not None:
