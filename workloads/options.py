@@ -39,7 +39,7 @@ class Options:
     vocab: int = _option("distinct tokens", default=2048)
     seq: int = _option("tokens per sample", default=64)
     batch: int = _option("samples per step over all ranks together", default=8)
-    steps: int = _option("training steps", default=40)
+    steps: int = _option("training steps", default=60)
     lr: float = _option("learning rate of AdamW", default=1e-3)
     seed: int = _option("seed of the initial parameters and of the tokens", default=1337)
     precision: str = _option("what matrices are multiplied in; parameters stay fp32", "fp32", "bf16", default="fp32")

@@ -21,7 +21,7 @@ def cycle(tmp_path: Path) -> Cycle:
     experiment = Experiment(
         t0_unix_ns=0, strategy="ddp", title="", framework="torch", ranks=2, device_kind="cpu", model="tiny"
     )
-    return Cycle(tmp_path, Windows(), experiment, Journal(tmp_path, "supervisor", t0_unix_ns=0))
+    return Cycle(tmp_path, Windows(active=2), experiment, Journal(tmp_path, "supervisor", t0_unix_ns=0))
 
 
 def _step(number: int, length_ms: int = 100, *, rank: int = 0, is_profiled: bool = False) -> StepDone:

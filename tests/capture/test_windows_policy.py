@@ -15,7 +15,7 @@ from meshscope.capture.windows import Training
 from meshscope.recording.control import Ask
 
 MS = 1_000_000
-POLICY = Windows()
+POLICY = Windows(active=2)
 PAST = Ask(what="window", first_step=5, end_step=7)
 STEADY = Training(planned=0, step=100, durations_ns=(100 * MS,) * 40, training_ns=10_000 * MS, windows=(PAST,))
 
@@ -30,6 +30,10 @@ def _spans(asks: tuple[Ask, ...]) -> list[tuple[int, int]]:
 )
 def test_the_first_window_is_early_and_a_known_length_brings_a_second(planned: int, expected: list) -> None:
     assert _spans(windows.opening(POLICY, planned)) == expected
+
+
+def test_by_default_a_window_is_one_step_so_that_two_in_a_short_run_cost_what_one_of_two_steps_would() -> None:
+    assert _spans(windows.opening(Windows(), 60)) == [(5, 6), (36, 37)]
 
 
 def test_only_the_first_window_records_memory() -> None:
@@ -52,7 +56,7 @@ def test_a_window_comes_as_soon_as_the_budget_has_room_for_one_more() -> None:
     spent = dataclasses.replace(STEADY, costs_ns=(140 * MS,))
     assert windows.due(POLICY, spent) is not None
     assert windows.due(POLICY, dataclasses.replace(STEADY, costs_ns=(160 * MS,))) is None
-    assert windows.due(Windows(budget_frac=0.05), dataclasses.replace(STEADY, costs_ns=(160 * MS,))) is not None
+    assert windows.due(Windows(active=2, budget_frac=0.05), dataclasses.replace(STEADY, costs_ns=(160 * MS,))) is not None
 
 
 def test_windows_on_their_way_count_as_spent() -> None:

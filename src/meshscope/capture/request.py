@@ -23,7 +23,7 @@ class Windows:
 
     first: int = 5
     warmup: int = 1
-    active: int = 2
+    active: int = 1
     wait: int | None = None
     budget_frac: float = 0.04
 

@@ -13,7 +13,7 @@ from meshscope.cli import options
 @click.command("demo")
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Folder for the recordings.")
 @click.option("--ranks", type=click.IntRange(min=1), default=None, help="Ranks (default: all GPUs, else CPU ranks).")
-@click.option("--steps", type=click.IntRange(min=1), default=40, show_default=True, help="Training steps of each.")
+@click.option("--steps", type=click.IntRange(min=1), default=60, show_default=True, help="Training steps of each.")
 @options.screen
 def command(*, out: Path | None, headless: bool, **given: Any) -> int:
     """Record DDP, FSDP, pmap and pjit of a tiny transformer, and their single-device baselines, on this machine.
