@@ -42,7 +42,10 @@ class Launcher:
     def offers(self) -> tuple[Offer, ...]:
         return tuple(
             Offer(
-                name, shape.title, shape.is_baseline, NEEDS_JAX if shape.framework == "jax" and not self.has_jax else ""
+                name,
+                shape.title,
+                not shape.is_baseline,
+                NEEDS_JAX if shape.framework == "jax" and not self.has_jax else "",
             )
             for name, shape in made.SHAPES.items()
         )
@@ -119,7 +122,7 @@ async def test_enter_starts_what_is_picked_and_shows_it(tmp_path: Path) -> None:
         await pilot.pause(0.5)
         assert isinstance(app.screen, Watch)
         assert launcher.started == [tmp_path / "run"]
-        assert launcher.planned[-1].strategies == made.SIX
+        assert launcher.planned[-1].strategies == made.FOUR
 
 
 async def test_what_cannot_be_run_is_said_in_place_and_nothing_starts(tmp_path: Path) -> None:
@@ -144,7 +147,7 @@ async def test_a_strategy_without_its_framework_says_what_it_needs_and_cannot_be
         assert text(app).count(NEEDS_JAX) == 3
         await press(pilot, *["up"] * 8, "space")
         assert "[–] pmap" in text(app)
-        assert launcher.planned[-1].strategies == ("ddp", "fsdp", "torch-single")
+        assert launcher.planned[-1].strategies == ("ddp", "fsdp")
 
 
 async def test_an_uneven_machine_is_told_before_the_run(tmp_path: Path) -> None:
@@ -157,7 +160,7 @@ async def test_without_a_strategy_there_is_nothing_to_start(tmp_path: Path) -> N
     launcher = Launcher(tmp_path / "run")
     async with opened(launcher) as (app, pilot):
         await press(pilot, *["up"] * 10)
-        for _ in made.SIX:
+        for _ in made.FOUR:
             await pilot.press("space", "down")
         await press(pilot)
         assert "pick a strategy first" in text(app)

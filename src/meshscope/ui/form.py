@@ -48,8 +48,8 @@ class Form:
 
 
 def first(offers: tuple[Offer, ...], models: tuple[Model, ...], recordings: int) -> Form:
-    """Everything that can run here is chosen, baselines too: efficiency is measured against them."""
-    able = frozenset(offer.strategy for offer in offers if not offer.why_not)
+    """The usual strategies are chosen, as far as they can run here."""
+    able = frozenset(offer.strategy for offer in offers if offer.is_usual and not offer.why_not)
     form = Form(offers, models, recordings, able, models[0].name if models else "tiny")
     return form if able or not recordings else replace(form, at="recording 0")
 

@@ -11,14 +11,19 @@ from meshscope.capture.request import Request
 from meshscope.discovery import Workload, bundled, workloads
 from meshscope.experiment import Plan
 
+USUAL = ("ddp", "fsdp", "pmap", "pjit")
+
 
 @dataclass(frozen=True)
 class Offer:
-    """A strategy that may be picked; ``why_not`` says why it cannot run here and what mends that, "" if it can."""
+    """A strategy that may be picked; ``why_not`` says why it cannot run here and what mends that, "" if it can.
+
+    ``is_usual`` is picked from the start.
+    """
 
     strategy: str
     title: str
-    is_baseline: bool = False
+    is_usual: bool = True
     why_not: str = ""
 
 
@@ -62,11 +67,11 @@ class Bundled:
 def _offer(workload: Workload) -> Offer:
     absent = frameworks.missing(workload.framework)
     why_not = f"needs {', '.join(absent)}: pip install 'meshscope[{workload.framework}]'" if absent else ""
-    return Offer(workload.strategy, workload.title, workload.is_baseline, why_not)
+    return Offer(workload.strategy, workload.title, workload.strategy in USUAL, why_not)
 
 
 def _about(preset: object) -> str:
-    words = (("layers", "{} layers"), ("width", "width {}"), ("seq", "{} tokens"), ("batch", "batch {}"),
-             ("steps", "{} steps"))  # fmt: skip
+    words = (("layers", "{} layers"), ("width", " × {}"), ("seq", ", {} tokens"), ("batch", ", batch {}"),
+             ("steps", ", {} steps"))  # fmt: skip
     known = ((phrase, getattr(preset, name, None)) for name, phrase in words)
-    return ", ".join(phrase.format(value) for phrase, value in known if value is not None)
+    return "".join(phrase.format(value) for phrase, value in known if value is not None)

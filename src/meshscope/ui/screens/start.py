@@ -293,7 +293,8 @@ class Start(Screen[None]):
     def _shelf(self, width: int, room: int) -> list[Line]:
         lines: list[Line] = [[("or look", "strong"), ("  at a recording", "quiet")]]
         if not self.shelf:
-            return [*lines, [("  None here yet: runs that you start appear in this list.", "quiet")]]
+            words = wrapped("None here yet: runs that you start appear in this list.", width - 2, 2)
+            return [*lines, *([("  " + line, "quiet")] for line in words)]
         at = self.form.recording or 0
         most = max(room - 1, 1)
         first = min(max(at - most + 1, 0), max(len(self.shelf) - most, 0))
