@@ -56,7 +56,9 @@ def test_a_window_comes_as_soon_as_the_budget_has_room_for_one_more() -> None:
     spent = dataclasses.replace(STEADY, costs_ns=(140 * MS,))
     assert windows.due(POLICY, spent) is not None
     assert windows.due(POLICY, dataclasses.replace(STEADY, costs_ns=(160 * MS,))) is None
-    assert windows.due(Windows(active=2, budget_frac=0.05), dataclasses.replace(STEADY, costs_ns=(160 * MS,))) is not None
+    assert (
+        windows.due(Windows(active=2, budget_frac=0.05), dataclasses.replace(STEADY, costs_ns=(160 * MS,))) is not None
+    )
 
 
 def test_windows_on_their_way_count_as_spent() -> None:

@@ -10,7 +10,7 @@ from meshscope.analysis.progress import Progress
 from meshscope.ui.marks.cells import Line, Piece, cells, clip, cut, ends, wrapped
 from meshscope.ui.panels.comparison import Standing
 from meshscope.ui.scene import Scene, Stance, Stretch, running
-from meshscope.ui.words import RUNNING, clock_time, doing
+from meshscope.ui.words import RUNNING, clock_time, doing, many
 from meshscope.units import printable
 
 
@@ -102,7 +102,7 @@ def _status(scene: Scene, standing: Standing | None, width: int) -> list[Piece]:
 def _next_trace(progress: Progress) -> list[str]:
     if progress.next_window_steps is None or progress.state != "training":
         return []
-    return [f"trace in {progress.next_window_steps} steps" if progress.next_window_steps else "trace now"]
+    return [f"trace in {many(progress.next_window_steps, 'step')}" if progress.next_window_steps else "trace now"]
 
 
 def rail(stance: Stance, stretches: Sequence[Stretch], width: int) -> list[Piece]:

@@ -34,7 +34,7 @@ def doing(progress: Progress) -> str:
         case "launching" | "importing" | "compiling" | "ending":
             return f"{progress.state}…"
         case "done":
-            return f"{progress.step} steps"
+            return many(progress.step, "step")
         case _:
             return progress.state
 
@@ -60,6 +60,11 @@ def numbers(values: Sequence[int]) -> str:
             ranges.append([value, value])
     words = [f"{low}–{high}" if high > low else f"{low}" for low, high in ranges]
     return ", ".join(words if len(words) <= 3 else ["…", *words[-3:]])
+
+
+def many(count: int, thing: str) -> str:
+    """``1 step``, ``2 steps``."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
 def steps_of(values: Sequence[int]) -> str:

@@ -93,7 +93,7 @@ class JaxWatch:
         self._announce()
         self._compiles.flush()
         self._compiles.what = what
-        after = "training" if self._parameters is not None else "launching"
+        after = "training" if self._parameters is not None else "importing"
         with self._journal.beating("compiling", after=after, detail=what):
             yield
         self._compiles.flush()

@@ -93,7 +93,7 @@ class TorchWatch:
     def compiling(self, what: str) -> Iterator[None]:
         self._is_compiling = True
         start = time.perf_counter_ns()
-        after = "training" if self._account is not None else "launching"
+        after = "training" if self._account is not None else "importing"
         with self._journal.beating("compiling", after=after, detail=what):
             yield
         self._journal.append(

@@ -7,10 +7,16 @@ from dataclasses import dataclass
 
 from meshscope.ui.marks.cells import Piece, cells, cut, left, right
 
+_DISPENSABLE = 5
+
 
 @dataclass(frozen=True)
 class Column:
-    """``width`` cells; ``rank`` 0 always stays, higher ones leave first. ``grows`` takes up to ``most`` cells."""
+    """``width`` cells; ``rank`` 0 always stays, higher ones leave first (5 and up before a picture shrinks).
+
+    ``grows`` takes up to ``most`` cells where there is room to spare, and gives cells down to ``least`` where room is
+    short: a picture may shrink, a number may not be cut.
+    """
 
     name: str
     heading: str
@@ -19,6 +25,7 @@ class Column:
     is_text: bool = False
     grows: bool = False
     most: int = 0
+    least: int = 0
     gap: int = 2
 
 
@@ -34,13 +41,16 @@ class Placed:
 def placed(columns: Sequence[Column], width: int) -> tuple[Placed, ...]:
     """The columns that fit ``width`` cells, in their order; those of the highest rank leave first."""
     kept = list(columns)
-    while len(kept) > 1 and _needed(kept) > width and max(column.rank for column in kept) > 0:
-        kept.remove(max(reversed(kept), key=lambda column: column.rank))
-    spare = max(width - _needed(kept), 0)
+    # What can be done without leaves before a picture shrinks, and a picture shrinks before the rest leaves.
+    for needed, rank in ((_needed, _DISPENSABLE - 1), (_least, 0)):
+        while len(kept) > 1 and needed(kept) > width and max(column.rank for column in kept) > rank:
+            kept.remove(max(reversed(kept), key=lambda column: column.rank))
+    spare = width - _needed(kept)
     found, at = [], 0
     for index, column in enumerate(kept):
         start = at + (column.gap if index else 0)
-        size = max(min(column.width + spare, column.most), column.width) if column.grows else column.width
+        least = min(column.least or column.width, column.width)
+        size = max(min(column.width + spare, column.most), least) if column.grows else column.width
         spare -= size - column.width
         found.append(Placed(column, start, size))
         at = start + size
@@ -74,3 +84,8 @@ def _within(pieces: list[Piece], place: Placed) -> list[Piece]:
 
 def _needed(columns: Sequence[Column]) -> int:
     return sum(column.width + (column.gap if index else 0) for index, column in enumerate(columns))
+
+
+def _least(columns: Sequence[Column]) -> int:
+    give = sum(column.width - column.least for column in columns if column.grows and column.least)
+    return _needed(columns) - give

@@ -24,9 +24,9 @@ _COLUMNS = (
     Column("strategy", "   strategy", 11, is_text=True),
     Column("rate", "samples/s", 9),
     Column("time", "ms/step", 7),
-    Column("speedup", "×1", 4),
+    Column("speedup", "×1", 4, rank=4),
     Column("efficiency", "eff", 5, rank=5),
-    Column("bar", "where it goes", 13, is_text=True, grows=True, most=140, gap=3),
+    Column("bar", "where it goes", 13, is_text=True, grows=True, most=140, least=8, gap=3),
     Column("exposed", "exposed", 7),
     Column("peak", "peak/rank", 9),
     Column("compile", "compile", 7, rank=6),
@@ -101,7 +101,8 @@ def _columns(standing: Standing, frame: Frame) -> tuple[Placed, ...]:
 
 
 def _headed(bar: Placed) -> Placed:
-    return replace(bar, column=replace(bar.column, heading="where a step goes")) if bar.width >= 17 else bar
+    words = next((words for words in ("where a step goes", "where it goes") if len(words) <= bar.width), "step")
+    return replace(bar, column=replace(bar.column, heading=words))
 
 
 def _row(found: Row, columns: tuple[Placed, ...], frame: Frame, *, is_chosen: bool, leads: bool) -> list[Piece]:

@@ -13,6 +13,7 @@ from meshscope.ui.marks.cells import Line, Piece, left, right, strips, wrapped
 from meshscope.ui.marks.sparkline import sparkline
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
+from meshscope.ui.words import many
 from meshscope.units import UNKNOWN, percent, printable, size
 
 # The fields in the order of what people look for first, and what they are called where room is short; any other
@@ -62,7 +63,7 @@ def question(scene: Scene) -> Sensors:
     capacity = {(r.device, _CAPACITIES[r.field]): r.last for r in found.fields if r.field in _CAPACITIES}
     shown = tuple(sorted((r for r in found.fields if r.field not in _CAPACITIES), key=_order))
     most = max((reading.count for reading in shown), default=0)
-    return Sensors(shown, capacity, found.failed, Fresh(of=f"{most} readings" if most else "", at_unix_ns=at))
+    return Sensors(shown, capacity, found.failed, Fresh(of=many(most, "reading") if most else "", at_unix_ns=at))
 
 
 def _order(reading: DeviceField) -> tuple[int, str, str]:

@@ -14,7 +14,7 @@ from meshscope.ui.marks.table import Column, Placed, heading, placed, row
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
-from meshscope.ui.words import whole_percent
+from meshscope.ui.words import many, whole_percent
 from meshscope.units import UNKNOWN, milliseconds, printable, ratio, size
 
 _COLUMNS = (
@@ -46,7 +46,7 @@ def question(scene: Scene) -> Overlaps:
         return Overlaps()
     kinds = overlap(run)
     newest = max((window.end_ns for window in run.windows), default=None)
-    of = f"{kinds[0].steps} steps × {len(kinds[0].ranks)} ranks" if kinds else ""
+    of = f"{many(kinds[0].steps, 'step')} × {many(len(kinds[0].ranks), 'rank')}" if kinds else ""
     fresh = Fresh(of=of, at_unix_ns=None if newest is None else newest + run.experiment.t0_unix_ns)
     return Overlaps(kinds, fresh, bool(run.windows), progress(run).next_window_steps, run.ended is not None)
 
@@ -103,7 +103,7 @@ def _empty(answer: Overlaps) -> str:
         return "The profiled steps hold no collective: nothing is exchanged between devices."
     if answer.has_ended:
         return "Nothing was profiled in this run, so its collectives are not known."
-    when = f", in {answer.next_window_steps} steps" if answer.next_window_steps else ""
+    when = f", in {many(answer.next_window_steps, 'step')}" if answer.next_window_steps else ""
     return f"Fills with the first profiled steps{when}: each kind of collective, hidden or exposed."
 
 
