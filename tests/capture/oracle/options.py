@@ -13,7 +13,7 @@ class OptionError(Exception):
 
 @dataclass(frozen=True)
 class Options:
-    """``schedule`` is a path without its suffix ``-CASE.json``; lengths are those of the issue of the schedule."""
+    """``schedule`` is a path without its suffix ``-CASE.json``; lengths are those of the schedule itself."""
 
     model: str = "tiny"
     case: str = "overlapped"

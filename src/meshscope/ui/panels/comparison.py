@@ -101,7 +101,7 @@ def _columns(standing: Standing, frame: Frame) -> tuple[Placed, ...]:
 
 
 def _headed(bar: Placed) -> Placed:
-    words = next((words for words in ("where a step goes", "where it goes") if len(words) <= bar.width), "step")
+    words = next((words for words in ("where a step goes", "where it goes") if len(words) <= bar.width), "step split")
     return replace(bar, column=replace(bar.column, heading=words))
 
 
