@@ -8,6 +8,8 @@ import msgspec
 import numpy as np
 import pytest
 from drawn import run, steps
+from hypothesis import given
+from hypothesis import strategies as st
 
 from meshscope.analysis.steps import Steps
 from meshscope.analysis.steps import steps as answer
@@ -29,9 +31,46 @@ def traced(step: int, rank: int, stop_ms: float) -> TraceWritten:
     )  # fmt: skip
 
 
-def test_a_step_lasts_from_the_first_ranks_start_to_the_last_ones_end() -> None:
+def test_the_first_step_lasts_from_the_first_ranks_start_to_the_last_ones_end() -> None:
     found = answer(run(steps([100] * 4, ranks=3)))
-    assert found.duration_ns.tolist() == [102 * MS] * 4
+    assert found.duration_ns[0] == 102 * MS
+
+
+def drifting(lag_ms: float, count: int = 12) -> list[Entry]:
+    """Two ranks of 100 ms steps without a pause; the second is always ``lag_ms`` behind the first."""
+    return [
+        StepDone(
+            t_ns=round((number + 1) * 100 * MS + lag),
+            rank=rank,
+            step=number,
+            start_ns=round(number * 100 * MS + lag),
+            end_ns=round((number + 1) * 100 * MS + lag),
+            samples=4,
+        )
+        for number in range(count)
+        for rank, lag in ((0, 0.0), (1, lag_ms * MS))
+    ]
+
+
+@pytest.mark.parametrize("lag_ms", [0, 30, 90])
+def test_ranks_that_drift_apart_do_not_make_a_step_longer(lag_ms: float) -> None:
+    found = answer(run(drifting(lag_ms)))
+    assert found.median_ns == 100 * MS
+    assert found.samples_per_s == pytest.approx(8 / 0.1)
+
+
+@given(st.lists(st.tuples(st.integers(1, 50), st.integers(1, 50), st.integers(0, 9)), min_size=1, max_size=20))
+def test_steps_never_take_more_than_the_wall_time_they_fill(lengths: list[tuple[int, int, int]]) -> None:
+    entries: list[Entry] = []
+    free = [0, 0]
+    for number, (first, second, pause) in enumerate(lengths):
+        for rank, length in enumerate((first, second)):
+            start = free[rank] + pause
+            free[rank] = start + length
+            entries.append(StepDone(t_ns=free[rank], rank=rank, step=number, start_ns=start, end_ns=free[rank]))
+    found = answer(run(entries))
+    assert found.duration_ns.sum() <= max(free) - lengths[0][2]
+    assert (found.duration_ns >= 0).all()
 
 
 def test_warm_up_and_profiled_steps_are_not_measured() -> None:

@@ -19,7 +19,12 @@ WARM_UP_STEPS = 2
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """A step of the run lasts from the earliest rank's start to the latest rank's end.
+    """A step of the run lasts from the end of the step before it, on the last rank to get there, to its own end there.
+
+    Ranks drift: a fast one begins step k + 1 while a slow one ends step k, so steps from the earliest start to the
+    latest end would overlap and count time twice. Where nothing of the step before is in the way (the first step, a
+    pause in which a profiler stopped) it begins with its earliest rank; steps never overlap, so they add up to wall
+    time.
 
     ``measured`` counts the steps behind median, p95 and throughput: past warm-up (the first two, and any that
     compiled) and not profiled. Floats are NaN while there are none. ``*_spread`` is half the interquartile
@@ -69,7 +74,11 @@ class _Series:
 
     @property
     def duration_ns(self) -> npt.NDArray[np.int64]:
-        return self.end_ns - self.start_ns
+        """Each step's own share of the wall time; see :class:`Steps`."""
+        begin_ns = self.start_ns.copy()
+        follows = np.diff(self.number) == 1
+        begin_ns[1:][follows] = np.maximum(begin_ns[1:], self.end_ns[:-1])[follows]
+        return self.end_ns - begin_ns
 
 
 def steps(run: Run) -> Steps:
