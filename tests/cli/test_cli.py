@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -44,7 +45,9 @@ def test_what_cannot_be_done_is_one_line_what_and_one_line_what_to_do(line: tupl
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("line", [("bogus",), ("run", "--steps", "0"), ("analyze",), ("run", "--nope")])
+@pytest.mark.parametrize(
+    "line", [("bogus",), ("run", "--steps", "0"), ("analyze",), ("run", "--nope"), ("replay", "--speed", "nan")]
+)
 def test_usage_is_exit_code_two(line: tuple[str, ...], tmp_path: Path) -> None:
     done = _run(*line, cwd=tmp_path)
     assert done.returncode == 2
@@ -97,3 +100,26 @@ def test_gpu_checks_refuse_where_there_is_no_gpu(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "no NVIDIA GPU" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_json_is_one_object_also_when_everything_was_refused(tmp_path: Path) -> None:
+    done = _run("analyze", "nothere", "--json", cwd=tmp_path)
+    said = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert said["recordings"] == []
+    assert [refused["path"] for refused in said["refused"]] == ["nothere"]
+
+
+@pytest.mark.parametrize("target", [">&-", ">/dev/full"])
+def test_a_stdout_that_takes_nothing_gets_no_traceback(target: str, root: Path) -> None:
+    (plan,) = (root / "recordings").glob("*/plan.json")
+    line = f"{sys.executable} -m meshscope analyze {plan.parent} {target}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60, check=False)
+    assert "Traceback" not in done.stderr
+    assert "Error" not in done.stderr
+
+
+def test_what_is_to_be_pasted_is_quoted() -> None:
+    from meshscope.cli.headless import quoted
+
+    assert quoted(Path("my runs/ddp")) == "'my runs/ddp'"

@@ -134,8 +134,17 @@ def test_a_killed_supervisor_takes_its_ranks_along_and_leaves_a_recording_that_o
 def test_an_interrupt_ends_every_child(place: Path, number: signal.Signals) -> None:
     run = _start(place, *LONG)
     _until(lambda: _step(place) >= 3, 90)
+    watcher = _start(place, "watch", "r")
+    time.sleep(2)
+    watcher.send_signal(number)
+    _until(lambda: watcher.poll() is not None, 10)
+    if number == signal.SIGINT:
+        assert watcher.returncode == 130
+        assert "goes on" in watcher.communicate()[1]
+    _goes_on(place)  # leaving a watcher stops nothing
     run.send_signal(number)
     _until(lambda: run.poll() is not None, 20)
+    assert run.returncode == 130
     assert not _processes(place)
     assert _analyzed(place)["recordings"][0]["steps"]["count"] >= 3
 

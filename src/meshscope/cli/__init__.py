@@ -6,6 +6,7 @@ anything else that is raised is a bug and shows as one.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -70,7 +71,8 @@ def _answer(argv: list[str]) -> int:
     try:
         # Not standalone: click would turn our errors into its own and swallow exit codes.
         result = group.main(argv, prog_name="meshscope", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except MeshscopeError as error:
         return _told(error)
     except click.exceptions.Exit as leaving:
@@ -80,11 +82,25 @@ def _answer(argv: list[str]) -> int:
         return 2
     except (click.Abort, KeyboardInterrupt):
         return 130
-    except BrokenPipeError:
-        # The reader (head, less) has left. Python would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+    except OSError as error:
+        return _unwritten(error)
     return result if isinstance(result, int) else 0
+
+
+def _unwritten(error: OSError) -> int:
+    """The reader of stdout (head, less) has left, or the disk is full; any other OSError is a bug and is raised."""
+    if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EDQUOT):
+        raise error
+    _drop_stdout()
+    if error.errno == errno.EPIPE:
+        return 1
+    return _told(MeshscopeError(f"{os.strerror(error.errno)}.", hint="Make room, or write elsewhere."))
+
+
+def _drop_stdout() -> None:
+    """What is left to write goes nowhere: Python would complain again when it flushes at exit."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _told(error: MeshscopeError) -> int:

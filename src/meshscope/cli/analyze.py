@@ -29,7 +29,7 @@ def command(*, paths: tuple[Path, ...], is_json: bool) -> int:
         if opened.runs:
             click.echo(report(opened.runs))
     for path, why, hint in opened.refused:
-        click.echo(f"meshscope: {printable(path)}: {printable(why)}", err=True)
+        click.echo(f"meshscope: {printable(why if path in why else f'{path}: {why}')}", err=True)
         if hint:
             click.echo(f"  {printable(hint)}", err=True)
     return 0 if opened.runs else 1

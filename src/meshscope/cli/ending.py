@@ -7,25 +7,46 @@ from pathlib import Path
 
 import click
 
-from meshscope.cli.headless import follow
+from meshscope.cli.headless import Interrupted, follow, quoted
 from meshscope.recording.entries import Ended
 from meshscope.reports.text import report
 from meshscope.run import Gallery
 from meshscope.units import printable
 
+INTERRUPTED = 130
+
 
 def followed(folder: Path, supervisor_pid: int | None, *, notes: list[str]) -> int:
     """Plain lines until the run has ended, then the report. The exit code."""
     gallery = Gallery(folder)
-    shown = printable(str(folder))
-    click.echo(f"recording in {shown}")
+    try:
+        return _followed(folder, gallery, supervisor_pid, notes)
+    except Interrupted:
+        click.echo(f"Stopped as asked; every rank has ended. meshscope replay {quoted(folder)}", err=True)
+        return INTERRUPTED
+    except KeyboardInterrupt:
+        _say_it_goes_on(folder, gallery)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our lines has left; like a closed terminal, that stops nothing.
+        _say_it_goes_on(folder, gallery)
+        raise
+
+
+def _followed(folder: Path, gallery: Gallery, supervisor_pid: int | None, notes: list[str]) -> int:
+    click.echo(f"recording in {printable(str(folder))}")
     for note in notes:
         click.echo(f"note: {printable(note)}")
     runs = follow(folder, gallery, supervisor_pid)
     if runs:
         click.echo(f"\n{report(runs, answer_last=True)}")
-    click.echo(f"\nmeshscope replay {shown}")
+    click.echo(f"\nmeshscope replay {quoted(folder)}")
     return outcome(gallery)
+
+
+def _say_it_goes_on(folder: Path, gallery: Gallery) -> None:
+    if gallery.end_unix_ns is None:
+        click.echo(f"The run goes on: meshscope watch {quoted(folder)}", err=True)
 
 
 def outcome(gallery: Gallery) -> int:
@@ -40,6 +61,7 @@ def failures(gallery: Gallery) -> tuple[str, ...]:
     """Which strategies failed, and why."""
     _, runs = gallery.at(time.time_ns())
     told = [f"{r.experiment.strategy} failed: {r.ended.why}" for r in runs if r.ended and r.ended.outcome == "failed"]
+    told += [f"{r.experiment.strategy} is lost: its supervisor is gone without an end" for r in runs if r.is_lost]
     if not told:
         ends = [entry for entry in gallery.supervisor_at(time.time_ns()) if isinstance(entry, Ended)]
         told = [end.why for end in ends if end.outcome == "failed"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import time
 from collections.abc import Callable
@@ -42,7 +43,7 @@ class Follower:
         key = f"{state.state} {state.detail}"
         now_s = time.monotonic()
         is_new = self._told.get(name) != key
-        is_due = run.ended is None and now_s - self._step_told_s.get(name, now_s) >= _STEP_LINE_S
+        is_due = run.ended is None and not run.is_lost and now_s - self._step_told_s.get(name, now_s) >= _STEP_LINE_S
         if not is_new and not is_due:
             return
         self._told[name], self._step_told_s[name] = key, now_s
@@ -60,27 +61,42 @@ def line(run: Run, state: Progress) -> str:
     return printable(text.rstrip())
 
 
-def follow(folder: Path, gallery: Gallery, supervisor_pid: int | None) -> tuple[Run, ...]:
-    """Follow until the run has ended; Ctrl-C and SIGTERM ask the supervisor to stop, and wait for it.
+class Interrupted(Exception):  # noqa: N818  # a person's wish, not an error
+    """The run was stopped because this command was interrupted; everything has ended."""
 
+
+def follow(folder: Path, gallery: Gallery, supervisor_pid: int | None) -> tuple[Run, ...]:
+    """Follow until the run has ended.
+
+    With ``supervisor_pid`` the run is this command's own: Ctrl-C and SIGTERM ask the supervisor to stop and wait for
+    it, and Interrupted is raised once it has. Without, the run is somebody else's, and an interrupt only leaves it.
     Raises LaunchError when the supervisor is gone before its end.
     """
+    if supervisor_pid is None:
+        return _watched(gallery, Follower(gallery))
     follower = Follower(gallery)
     with _Stopping(folder) as stopping:
         while gallery.end_unix_ns is None:
             follower.look(time.time_ns())
-            if supervisor_pid is not None and not _is_alive(supervisor_pid) and gallery.end_unix_ns is None:
+            if not _is_alive(supervisor_pid) and gallery.end_unix_ns is None:
                 gallery.at(time.time_ns())
                 if gallery.end_unix_ns is None:
                     raise LaunchError(
                         "The supervisor of this run is gone.",
-                        hint=f"Its last words are in {folder / 'logs' / 'supervisor.txt'}; what was recorded opens.",
+                        hint=f"What was recorded opens: meshscope replay {quoted(folder)}",
                     )
             time.sleep(_POLL_S)
         runs = follower.look(time.time_ns())
     if stopping.was_asked:
-        click.echo("Stopped as asked; every rank has ended.", err=True)
+        raise Interrupted
     return runs
+
+
+def _watched(gallery: Gallery, follower: Follower) -> tuple[Run, ...]:
+    while gallery.end_unix_ns is None:
+        follower.look(time.time_ns())
+        time.sleep(_POLL_S)
+    return follower.look(time.time_ns())
 
 
 class _Stopping:
@@ -107,6 +123,11 @@ class _Stopping:
         self.was_asked = True
         ask(self._folder, Ask(what="stop"))
         click.echo("Stopping the run (once more to leave without waiting).", err=True)
+
+
+def quoted(folder: Path) -> str:
+    """A path as it can be pasted into a shell."""
+    return printable(shlex.quote(str(folder)))
 
 
 def _is_alive(pid: int) -> bool:

@@ -12,18 +12,13 @@ from meshscope.run import Gallery, Opened, Run, open_traces
 
 
 def open_paths(paths: Sequence[Path]) -> Opened:
-    """One Run per recording or foreign run; what cannot be read is listed in ``refused`` and costs nothing else.
-
-    Raises the error itself when there is only one path and it is refused whole.
-    """
+    """One Run per recording or foreign run; what cannot be read is listed in ``refused`` and costs nothing else."""
     runs: list[Run] = []
     refused: list[tuple[str, str, str]] = []
     for path in paths:
         try:
             opened = _open(path)
         except MeshscopeError as error:
-            if len(paths) == 1:
-                raise
             refused.append((str(path), error.message, error.hint))
             continue
         runs += opened.runs
@@ -35,7 +30,12 @@ def _open(path: Path) -> Opened:
     if not path.exists():
         raise InputError(f"{path} does not exist.", hint="Give a recording, a native trace or a folder of traces.")
     if path.is_dir() and _is_recorded(path):
-        _, runs = Gallery(path).at(time.time_ns())
+        gallery = Gallery(path)
+        _, runs = gallery.at(time.time_ns())
+        if not runs:
+            raise InputError(
+                f"{path} holds no recording yet.", hint=f"Wait for its first strategy: meshscope watch {path}"
+            )
         return Opened(runs, ())
     return open_traces((path,))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from pathlib import Path
@@ -23,6 +24,8 @@ def command(*, recording: Path | None, speed: float | None, headless: bool, **lo
 
     Without a terminal it prints the progress lines of the run and its report.
     """
+    if speed is not None and not math.isfinite(speed):
+        raise click.BadParameter("it must be a finite number.", param_hint="--speed")
     folder = recording if recording is not None else _bundled()
     if options.draws(headless=headless):
         from meshscope.cli import screen

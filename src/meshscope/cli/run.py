@@ -21,8 +21,18 @@ FOUR = ("ddp", "fsdp", "pmap", "pjit")
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Folder for the recordings.")
 @click.option("--baseline/--no-baseline", default=False, help="Run one device of each framework too, to compare with.")
 @click.option("--window", type=click.IntRange(min=1), default=None, help="Profiled steps per window.")
-@click.option("--every", type=click.IntRange(min=2), default=None, help="Steps from one window to the next.")
-@click.option("--budget", type=click.FloatRange(0, 1), default=None, help="Share of time profiling may cost (0.04).")
+@click.option(
+    "--every",
+    type=click.IntRange(min=2),
+    default=None,
+    help="Steps from one window to the next (default: as the budget allows).",
+)
+@click.option(
+    "--budget",
+    type=click.FloatRange(0, 1),
+    default=None,
+    help="Share of time that windows after the second may cost (0.04).",
+)
 @options.workload
 @options.screen
 def command(*, strategies: tuple[str, ...], out: Path | None, headless: bool, **given: Any) -> int:
@@ -55,7 +65,11 @@ def request(strategies: tuple[str, ...], out: Path | None, given: dict[str, Any]
     """The capture's request from what stood on the command line; ``given`` is used up."""
     from meshscope.capture.request import Request, Windows
 
-    windows = {"active": given.pop("window"), "wait": given.pop("every"), "budget_frac": given.pop("budget")}
+    windows = {"active": given.pop("window"), "wait": None, "budget_frac": given.pop("budget")}
+    every = given.pop("every")
+    if every is not None:
+        # From window to window: the steps between them, the profiler's warm-up and the window itself.
+        windows["wait"] = max(every - (windows["active"] or Windows.active) - Windows.warmup, 0)
     if given.pop("baseline"):
         strategies = (*strategies, "single")
     own = {name: given.pop(name) for name in ("model", "ranks", "steps", "batch")}
