@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,10 @@ DDP = """
     0 step        aaaaaaaaaa
     0 compute     ########..
     0 all_reduce  ....#####.
+"""
+TWO = """
+    0 step        aaaaabbbbb
+    0 compute     ########..
 """
 FSDP = """
     0 step        aaaaaaaaaaaaaaaaaaaa
@@ -143,6 +148,22 @@ def test_a_row_carries_what_it_stands_on() -> None:
     (row,) = comparison((run(entries, windows=windows(DDP), parallel_lines=3),)).rows
     assert (row.measured_steps, row.profiled_steps, row.profiled_ranks, row.parallel_lines) == (7, 1, 1, 3)
     assert (row.peak_bytes, row.peak_how, row.compile_ns) == (7, "m", 5)
+
+
+def test_a_file_that_was_cut_gives_no_step_and_is_named() -> None:
+    whole, cut = windows(DDP.rstrip() + DDP.replace("    0", "    1"))
+    cut = replace(cut, steps=(), step_ns=cut.step_ns[:0], is_complete=False, source="traces/rank1.json")
+    found = comparison((run([*steps([100.0] * 9)], windows=[whole, cut]),))
+    (row,) = found.rows
+    assert (row.profiled_steps, row.profiled_ranks, row.exposed_frac) == (1, 1, pytest.approx(0.1))
+    assert "ddp rank 1: traces/rank1.json was cut short; none of its steps is counted." in found.footnotes
+
+
+def test_steps_that_only_some_ranks_have_are_counted_by_rank() -> None:
+    whole, short = windows(TWO.rstrip() + TWO.replace("    0", "    1"))
+    short = replace(short, steps=short.steps[:1], step_ns=short.step_ns[:1])
+    found = comparison((run(windows=[whole, short]),))
+    assert any("(ddp 3 of 2 × 2)" in note for note in found.footnotes)
 
 
 def test_unknown_is_not_a_number() -> None:

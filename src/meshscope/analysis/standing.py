@@ -25,7 +25,8 @@ class Row:
     that hides no collective, so that the five add up to 1. ``speedup`` is throughput over the
     framework's single-device run, ``efficiency_frac`` is that over the ranks; ``is_ranked`` is false for a run on
     another kind of device than the others (``not_ranked_why`` says so), for a baseline, for a run that failed, and
-    without throughput.
+    without throughput. ``profiled_pairs`` counts the (rank, step) behind the shares: fewer than ``profiled_steps`` ×
+    ``profiled_ranks`` where a rank's file does not hold them all.
     """
 
     strategy: str
@@ -55,6 +56,7 @@ class Row:
     profiler_cost_frac: float
     is_ranked: bool = True
     not_ranked_why: str = ""
+    profiled_pairs: int = 0
 
 
 def standing(runs: tuple[Run, ...]) -> tuple[Row, ...]:
@@ -67,6 +69,7 @@ def standing(runs: tuple[Run, ...]) -> tuple[Row, ...]:
 def _row(run: Run, found: Steps, single: float, kind: str) -> Row:
     here = run.experiment
     parts = [measure(window) for window in run.windows if window.device_kind != "none"]
+    stepped = [window for window in run.windows if window.device_kind != "none" and measure(window).steps]
     whole = combine(parts) if parts else None
     mean = per_step(whole) if whole else None
     peaks = [(rank.peak_bytes, rank.peak_how) for rank in memory(run) if rank.peak_bytes is not None]
@@ -91,8 +94,9 @@ def _row(run: Run, found: Steps, single: float, kind: str) -> Row:
         per_step=mean,
         exposed_frac=ratio(mean.exposed_ns, mean.span_ns) if mean else math.nan,
         measured_steps=found.measured,
-        profiled_steps=len({step for window in run.windows for step in window.steps}),
-        profiled_ranks=len({window.rank for window in run.windows}),
+        profiled_steps=len({step for window in stepped for step in window.steps}),
+        profiled_ranks=len({window.rank for window in stepped}),
+        profiled_pairs=len({(window.rank, step) for window in stepped for step in window.steps}),
         dropped_events=whole.dropped.total() if whole else 0,
         peak_bytes=peak_bytes,
         peak_how=peak_how,

@@ -96,7 +96,7 @@ def _mostly(collectives: tuple[CollectiveOverlap, ...]) -> str:
 def footnotes(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> tuple[str, ...]:
     """What the figures of the table stand on, most important first."""
     said = [_shared_cores(runs, rows), *_apart(rows), _batches(runs), _against(rows), _medians(rows), _profiled(rows)]
-    return tuple(note for note in (*said, _dropped(rows)) if note)
+    return tuple(note for note in (*said, *_cut(runs), _dropped(rows)) if note)
 
 
 def _shared_cores(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> str:
@@ -136,8 +136,28 @@ def _medians(rows: tuple[Row, ...]) -> str:
 
 
 def _profiled(rows: tuple[Row, ...]) -> str:
-    known = [f"{row.strategy} {row.profiled_steps} × {row.profiled_ranks}" for row in rows if row.profiled_steps]
+    known = [f"{row.strategy} {_pairs(row)}" for row in rows if row.profiled_steps]
     return f"Shares are of the mean profiled step, over steps × ranks ({', '.join(known)})." if known else ""
+
+
+def _pairs(row: Row) -> str:
+    of = "" if row.profiled_pairs == row.profiled_steps * row.profiled_ranks else f"{row.profiled_pairs} of "
+    return f"{of}{row.profiled_steps} × {row.profiled_ranks}"
+
+
+def _cut(runs: tuple[Run, ...]) -> list[str]:
+    """Files that were cut, by strategy; one that holds several ranks is told once."""
+    files: dict[tuple[str, str], list[int]] = {}
+    for run in runs:
+        for window in run.windows:
+            if not window.is_complete:
+                files.setdefault((run.experiment.strategy, window.source), []).append(window.rank)
+    return [_cut_file(strategy, source, sorted(set(ranks))) for (strategy, source), ranks in files.items()]
+
+
+def _cut_file(strategy: str, source: str, ranks: list[int]) -> str:
+    whose = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {_listed([str(rank) for rank in ranks])}"
+    return f"{strategy} {whose}: {source} was cut short; none of its steps is counted."
 
 
 def _dropped(rows: tuple[Row, ...]) -> str:

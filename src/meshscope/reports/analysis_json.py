@@ -91,7 +91,7 @@ def _rank(run: Run, rank: RankBreakdown, doubts: Doubts) -> dict[str, Any]:
         said["breakdown"] = _breakdown(rank.total)
         if rank.per_step is not None:
             said["per_step"] = _breakdown(rank.per_step) | {"steps": len(rank.steps)}
-        else:
+        elif all(window.is_complete for window in mine):
             _doubt(doubts, "per_step", _NO_STEP)
     said["events"] = {
         "read": rank.events_read,

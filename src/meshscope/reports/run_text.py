@@ -47,12 +47,13 @@ def _ranks(count: int, kind: str) -> str:
 
 
 def _split(run: Run, ranks: tuple[RankBreakdown, ...]) -> list[str]:
-    """Per rank, the mean complete step; the whole window where no step is complete."""
+    """Per rank, the mean complete step; whole windows where no rank has a complete one."""
     known = [rank for rank in ranks if rank.device_kind != "none"]
     if not known:
         return []
-    has_steps = all(rank.per_step is not None for rank in known)
-    of = f"mean of {_numbers(known[0].steps)}" if has_steps else "whole windows: no step lies wholly in one"
+    has_steps = any(rank.per_step is not None for rank in known)
+    counted = [step for rank in known for step in rank.steps]
+    of = f"mean of {_numbers(counted)}" if has_steps else "whole windows: no step lies wholly in one"
     rows = [_split_row(str(rank.rank), rank.per_step if has_steps else rank.total) for rank in known[:MOST_RANKS]]
     heading = ("rank", "ms", "compute", "hidden", "exposed", "copy", "idle", "wait ms")
     lines = wrapped(f"where a step goes, in % of it ({of}); compute beside what it hides:", indent="  ")
