@@ -135,6 +135,13 @@ def test_a_failure_is_told_with_its_reason() -> None:
     assert "pmap is not ranked: it failed before its last step." in said
 
 
+def test_lines_of_the_journal_that_could_not_be_read_are_told() -> None:
+    damaged = replace(ddp(), skipped_lines=3)
+    assert "  not read: 3 lines of the journal" in report([damaged], encoding="utf-8").splitlines()
+    (said,) = analysis([damaged])["recordings"]
+    assert {"what": "journal", "why": "3 lines of it could not be read"} in said["cannot_say"]
+
+
 def every_value(said: Any) -> list[Any]:
     if isinstance(said, dict):
         return [value for one in said.values() for value in every_value(one)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from meshscope.analysis.breakdown import Breakdown
+from meshscope.analysis.counting import counted
 from meshscope.analysis.overlap import CollectiveOverlap
 from meshscope.analysis.standing import Row
 from meshscope.run import Run
@@ -96,7 +97,7 @@ def _mostly(collectives: tuple[CollectiveOverlap, ...]) -> str:
 def footnotes(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> tuple[str, ...]:
     """What the figures of the table stand on, most important first."""
     said = [_shared_cores(runs, rows), *_apart(rows), _batches(runs), _against(rows), _medians(rows), _profiled(rows)]
-    return tuple(note for note in (*said, *_cut(runs), _dropped(rows)) if note)
+    return tuple(note for note in (*said, *_cut(runs), *_unread(runs), _dropped(rows)) if note)
 
 
 def _shared_cores(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> str:
@@ -158,6 +159,11 @@ def _cut(runs: tuple[Run, ...]) -> list[str]:
 def _cut_file(strategy: str, source: str, ranks: list[int]) -> str:
     whose = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {_listed([str(rank) for rank in ranks])}"
     return f"{strategy} {whose}: {source} was cut short; none of its steps is counted."
+
+
+def _unread(runs: tuple[Run, ...]) -> list[str]:
+    known = [(run.experiment.strategy, run.skipped_lines) for run in runs if run.skipped_lines]
+    return [f"{counted(lines, 'line')} of {strategy}'s journal could not be read." for strategy, lines in known]
 
 
 def _dropped(rows: tuple[Row, ...]) -> str:

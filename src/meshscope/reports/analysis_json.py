@@ -14,6 +14,7 @@ import msgspec
 
 from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
 from meshscope.analysis.collectives import CollectiveTotal, collectives
+from meshscope.analysis.counting import counted
 from meshscope.analysis.devices import devices
 from meshscope.analysis.memory import RankMemory, memory
 from meshscope.analysis.standing import device_kind
@@ -53,6 +54,8 @@ def _recording(run: Run) -> dict[str, Any]:
     for window in run.windows:
         for what, why in window.cannot_say:
             _doubt(doubts, what, why)
+    if run.skipped_lines:
+        _doubt(doubts, "journal", f"{counted(run.skipped_lines, 'line')} of it could not be read")
     said = {
         "path": run.path,
         "framework": run.experiment.framework,

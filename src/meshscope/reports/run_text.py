@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
+from meshscope.analysis.counting import counted
 from meshscope.analysis.memory import CATEGORIES, RankMemory, memory
 from meshscope.analysis.overlap import CollectiveOverlap, overlap
 from meshscope.analysis.progress import progress
@@ -29,6 +30,7 @@ def run_lines(run: Run) -> list[str]:
     lines += _memory(memory(run))
     lines += _steps(steps(run))
     lines += _events(run)
+    lines += _unread(run)
     return lines + _unsaid(run)
 
 
@@ -43,7 +45,7 @@ def _title(run: Run) -> str:
 
 
 def _ranks(count: int, kind: str) -> str:
-    return f"{count} {kind} rank{'s' if count != 1 else ''}"
+    return counted(count, f"{kind} rank")
 
 
 def _split(run: Run, ranks: tuple[RankBreakdown, ...]) -> list[str]:
@@ -52,8 +54,8 @@ def _split(run: Run, ranks: tuple[RankBreakdown, ...]) -> list[str]:
     if not known:
         return []
     has_steps = any(rank.per_step is not None for rank in known)
-    counted = [step for rank in known for step in rank.steps]
-    of = f"mean of {_numbers(counted)}" if has_steps else "whole windows: no step lies wholly in one"
+    profiled = [step for rank in known for step in rank.steps]
+    of = f"mean of {_numbers(profiled)}" if has_steps else "whole windows: no step lies wholly in one"
     rows = [_split_row(str(rank.rank), rank.per_step if has_steps else rank.total) for rank in known[:MOST_RANKS]]
     heading = ("rank", "ms", "compute", "hidden", "exposed", "copy", "idle", "wait ms")
     lines = wrapped(f"where a step goes, in % of it ({of}); compute beside what it hides:", indent="  ")
@@ -171,6 +173,12 @@ def _counted(verb: str, files: dict[str, dict[str, int]]) -> str:
     for counts in files.values():
         total.update(counts)
     return "".join(f"; {verb} {count} ({reason})" for reason, count in sorted(total.items()))
+
+
+def _unread(run: Run) -> list[str]:
+    if not run.skipped_lines:
+        return []
+    return wrapped(f"not read: {counted(run.skipped_lines, 'line')} of the journal", hanging="  ")
 
 
 def _unsaid(run: Run) -> list[str]:
