@@ -172,6 +172,30 @@ def test_lines_that_could_not_be_read_are_told() -> None:
     assert "1 line of fsdp's journal could not be read." in found.footnotes
 
 
+def test_a_run_of_no_ranks_and_steps_of_no_samples_divide_nothing() -> None:
+    none = made("ddp", 100, ranks=0)
+    single = run(steps([99.0] * 9, ranks=1), strategy="torch-single", is_baseline=True, ranks=1)
+    empty = run(steps([50.0] * 9, samples=0), strategy="fsdp")
+    untold = run(steps([50.0] * 9, samples=-1), strategy="zero")
+    found = comparison((none, empty, untold, single))
+    assert math.isnan(found.rows[0].efficiency_frac)
+    assert found.leader == "ddp"
+    for row in found.rows[1:3]:
+        assert row.not_ranked_why == "its steps do not say how many samples they took"
+
+
+def test_a_profiled_step_of_no_length_has_no_share() -> None:
+    flat = """
+        0 step        aaaaaaaaaa
+        0 compute     ..........
+        0 all_reduce  #.........
+    """
+    (window,) = windows(flat)
+    flat_window = replace(window, step_ns=window.step_ns * 0)
+    leader = replace(made("ddp", 100), windows=(flat_window,))
+    assert "(ddp –)" in comparison((leader, made("fsdp", 200, FSDP))).verdict
+
+
 def test_unknown_is_not_a_number() -> None:
     (row,) = comparison((run(strategy="ddp"),)).rows
     assert row.share == {}

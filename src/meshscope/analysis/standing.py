@@ -89,7 +89,7 @@ def _row(run: Run, found: Steps, single: float, kind: str) -> Row:
         median_ns=found.median_ns,
         spread_ns=found.spread_ns,
         speedup=speedup,
-        efficiency_frac=speedup / here.ranks,
+        efficiency_frac=ratio(speedup, here.ranks),
         share=shares(mean) if mean else {},
         per_step=mean,
         exposed_frac=ratio(mean.exposed_ns, mean.span_ns) if mean else math.nan,
@@ -148,6 +148,8 @@ def _not_ranked_why(run: Run, found: Steps, kind: str) -> str:
         return f"ran on {device_kind(run).upper()}, the others on {kind.upper()}"
     if run.ended is not None and run.ended.outcome == "failed":
         return "failed before its last step"
+    if found.measured and not 0 < found.samples_per_s < math.inf:
+        return "its steps do not say how many samples they took"
     if math.isnan(found.samples_per_s):
         return "no unprofiled step past warm-up yet" if run.ended is None else "no unprofiled step past warm-up"
     return ""

@@ -9,7 +9,7 @@ from meshscope.analysis.counting import counted
 from meshscope.analysis.overlap import CollectiveOverlap
 from meshscope.analysis.standing import Row
 from meshscope.run import Run
-from meshscope.units import milliseconds, rate
+from meshscope.units import UNKNOWN, milliseconds, rate, ratio
 
 Collectives = dict[str, tuple[CollectiveOverlap, ...]]
 
@@ -75,7 +75,7 @@ def _spends(part: str, leader: Row, other: Row, collectives: tuple[CollectiveOve
     fast, slow = leader.per_step, other.per_step
     if fast is None or slow is None:
         return ""
-    slow_frac, fast_frac = (_parts(step)[part] / step.span_ns for step in (slow, fast))
+    slow_frac, fast_frac = (ratio(_parts(step)[part], step.span_ns) for step in (slow, fast))
     against = f"({leader.strategy} {_percent(fast_frac)})"
     if part == "exposed":
         return f"{other.strategy} leaves {_percent(slow_frac)} of a step exposed in {_mostly(collectives)} {against}"
@@ -184,4 +184,4 @@ def _times(factor: float) -> str:
 
 
 def _percent(frac: float) -> str:
-    return f"{frac * 100:.0f} %"
+    return UNKNOWN if math.isnan(frac) else f"{frac * 100:.0f} %"
