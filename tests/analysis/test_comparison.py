@@ -11,7 +11,7 @@ from drawn import run, steps, windows
 
 from meshscope.analysis.comparison import comparison
 from meshscope.recording.entries import Compiled, Ended, MemoryMeasured, RankStarted
-from meshscope.run import Run
+from meshscope.run import SILENCE_NS, Run
 
 DDP = """
     0 step        aaaaaaaaaa
@@ -105,6 +105,27 @@ def test_a_strategy_that_failed_is_shown_and_never_ranked() -> None:
     assert found.leader == "ddp"
     assert not math.isnan(found.rows[1].samples_per_s)
     assert "fsdp is not ranked: it failed before its last step." in found.footnotes
+
+
+def test_a_strategy_that_broke_off_is_shown_and_never_ranked() -> None:
+    last_ns = 10 * 10**9
+    lost = replace(run(steps([50.0] * 9), strategy="fsdp"), now_ns=last_ns + SILENCE_NS, last_entry_ns=last_ns)
+    found = comparison((made("ddp", 100), lost))
+    assert (found.leader, found.rows[1].progress.state) == ("ddp", "lost")
+    assert not math.isnan(found.rows[1].samples_per_s)
+    assert "fsdp is not ranked: it broke off before its last step." in found.footnotes
+    assert comparison((lost,)).verdict == "No strategy can be ranked."
+
+
+def test_whoever_is_not_ranked_has_a_footnote() -> None:
+    ended = Ended(t_ns=10**12, outcome="done")
+    over, going = run([*steps([9.0] * 2), ended], strategy="over"), run(steps([9.0] * 2), strategy="going")
+    untold = run(steps([50.0] * 9, samples=-1), strategy="untold")
+    notes = comparison((made("ddp", 100), over, going, run(strategy="new"), untold)).footnotes
+    assert "over is not ranked: no unprofiled step past warm-up." in notes
+    assert "going and new are not ranked: no unprofiled step past warm-up yet." in notes
+    assert "untold is not ranked: its steps do not say how many samples they took." in notes
+    assert comparison((over,)).verdict == "No strategy has an unprofiled step past warm-up."
 
 
 def test_what_the_ranks_say_of_their_device_beats_the_plan() -> None:

@@ -7,24 +7,27 @@ import math
 from meshscope.analysis.breakdown import Breakdown
 from meshscope.analysis.counting import counted
 from meshscope.analysis.overlap import CollectiveOverlap
-from meshscope.analysis.standing import Row
+from meshscope.analysis.standing import NO_STEP, NO_STEP_YET, Row
 from meshscope.run import Run
 from meshscope.units import UNKNOWN, milliseconds, rate, ratio
 
 Collectives = dict[str, tuple[CollectiveOverlap, ...]]
 
+_STEPLESS = (NO_STEP, NO_STEP_YET)
 _MOSTLY_FRAC = 0.6
 _SUPPORTS_FRAC = 1 / 3
 _UNEXPLAINED = "; their profiled steps do not show why"
 
 
-def verdict(ranked: tuple[Row, ...], collectives: Collectives, *, has_rows: bool = True) -> str:
+def verdict(ranked: tuple[Row, ...], collectives: Collectives, apart: tuple[Row, ...] = ()) -> str:
     """Who leads, by how much, and why as far as profiled steps say. ``ranked`` is in order of throughput.
+
+    ``apart`` are the rows that are not ranked: they tell why nobody leads.
 
     Strategies whose difference is smaller than their spreads together are called level.
     """
     if not ranked:
-        return "No strategy has an unprofiled step past warm-up yet." if has_rows else "Nothing has run yet."
+        return _nobody(apart)
     if len(ranked) == 1:
         only = ranked[0]
         return f"{only.strategy}: {rate(only.samples_per_s)} samples/s, {milliseconds(only.median_ns)} ms per step."
@@ -37,6 +40,15 @@ def verdict(ranked: tuple[Row, ...], collectives: Collectives, *, has_rows: bool
     shown = [behind[0], behind[-1]] if len(behind) > 1 else behind
     factors = ", ".join(f"{_times(ranked[0].samples_per_s / row.samples_per_s)} {row.strategy}" for row in shown)
     return f"{leads}: {factors}{because(ranked[0], behind[-1], collectives.get(behind[-1].strategy, ()))}."
+
+
+def _nobody(apart: tuple[Row, ...]) -> str:
+    whys = {row.not_ranked_why for row in apart if not row.is_baseline}
+    if not whys:
+        return "No strategy has run yet." if apart else "Nothing has run yet."
+    if whys <= {NO_STEP, NO_STEP_YET}:
+        return f"No strategy has an {(NO_STEP_YET if NO_STEP_YET in whys else NO_STEP).removeprefix('no ')}."
+    return "No strategy can be ranked."
 
 
 def _is_level(a: Row, b: Row) -> bool:
@@ -97,7 +109,7 @@ def _mostly(collectives: tuple[CollectiveOverlap, ...]) -> str:
 def footnotes(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> tuple[str, ...]:
     """What the figures of the table stand on, most important first."""
     said = [_shared_cores(runs, rows), *_apart(rows), _batches(runs), _against(rows), _medians(rows), _profiled(rows)]
-    return tuple(note for note in (*said, *_cut(runs), *_unread(runs), _dropped(rows)) if note)
+    return tuple(note for note in (*said, *_stepless(rows), *_cut(runs), *_unread(runs), _dropped(rows)) if note)
 
 
 def _shared_cores(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> str:
@@ -108,10 +120,22 @@ def _shared_cores(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> str:
 
 
 def _apart(rows: tuple[Row, ...]) -> list[str]:
-    """Strategies that are shown but not ranked for a reason that stays."""
-    reasons = ("ran on", "failed")
-    apart = [row for row in rows if not row.is_baseline and row.not_ranked_why.startswith(reasons)]
-    return [f"{row.strategy} is not ranked: it {row.not_ranked_why}." for row in apart]
+    """Strategies that are shown but not ranked, with what they did or did not."""
+    apart = [row for row in rows if not row.is_baseline and not row.is_ranked and row.not_ranked_why not in _STEPLESS]
+    return [f"{row.strategy} is not ranked: {_it(row.not_ranked_why)}." for row in apart]
+
+
+def _it(why: str) -> str:
+    return why if why.startswith("its ") else f"it {why}"
+
+
+def _stepless(rows: tuple[Row, ...]) -> list[str]:
+    said = []
+    for why in _STEPLESS:
+        names = [row.strategy for row in rows if not row.is_baseline and row.not_ranked_why == why]
+        if names:
+            said.append(f"{_listed(names)} {'is' if len(names) == 1 else 'are'} not ranked: {why}.")
+    return said
 
 
 def _batches(runs: tuple[Run, ...]) -> str:
