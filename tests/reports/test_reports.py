@@ -142,6 +142,20 @@ def test_lines_of_the_journal_that_could_not_be_read_are_told() -> None:
     assert {"what": "journal", "why": "3 lines of it could not be read"} in said["cannot_say"]
 
 
+def test_one_of_anything_is_singular() -> None:
+    again = [
+        Compiled(t_ns=1, rank=0, name="f", stage="compile", duration_ns=5, is_recompilation=again, step=9 * again)
+        for again in (False, True)
+    ]
+    entries = [*steps([9.0] * 9, ranks=1, profiled=[5]), *again]
+    many = windows("\n".join(f"{rank} compute ####" for rank in range(17)))
+    one = run(entries, ranks=1, cores=1, device_kind="cpu", windows=many)
+    said = " ".join(report([one], encoding="utf-8").split())
+    for words in ("1 CPU rank has 1 core:", "1 step that profiling touched took", "again 1 time;", "1 more rank "):
+        assert words in said
+    assert "6 steps that profiling touched took" in report([run(steps([9.0] * 9, profiled=range(2, 8)))])
+
+
 def every_value(said: Any) -> list[Any]:
     if isinstance(said, dict):
         return [value for one in said.values() for value in every_value(one)]

@@ -116,7 +116,9 @@ def _shared_cores(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> str:
     cpu = [r.experiment for r, row in zip(runs, rows, strict=True) if row.device_kind == "cpu" and not row.is_baseline]
     if not cpu or not cpu[0].cores:
         return "This compares code paths on CPU ranks, not GPUs." if cpu else ""
-    return f"{cpu[0].ranks} CPU ranks share {cpu[0].cores} cores: this compares code paths, not GPUs."
+    verb = "has" if cpu[0].ranks == 1 else "share"
+    on = f"{counted(cpu[0].ranks, 'CPU rank')} {verb} {counted(cpu[0].cores, 'core')}"
+    return f"{on}: this compares code paths, not GPUs."
 
 
 def _apart(rows: tuple[Row, ...]) -> list[str]:

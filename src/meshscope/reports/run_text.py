@@ -76,7 +76,7 @@ def _refused(run: Run) -> list[str]:
 
 
 def _more(count: int) -> list[str]:
-    return [f"    … {count - MOST_RANKS} more ranks"] if count > MOST_RANKS else []
+    return [f"    … {counted(count - MOST_RANKS, 'more rank')}"] if count > MOST_RANKS else []
 
 
 def _numbers(values: Iterable[int]) -> str:
@@ -139,7 +139,7 @@ def _steps(found: Steps) -> list[str]:
     if not math.isnan(found.compile_ns):
         said += f"; compiled in {duration(found.compile_ns)}"
     if found.recompilations:
-        said += f"; compiled again {found.recompilations} times"
+        said += f"; compiled again {counted(found.recompilations, 'time')}"
     said += f"; {rate(found.samples_per_s)} samples/s, {rate(found.tokens_per_s)} tokens/s"
     return [*wrapped(said, hanging="  "), *wrapped(_profiler(found), hanging="  ")]
 
@@ -149,7 +149,10 @@ def _profiler(found: Steps) -> str:
         return "profiler: not used"
     longer = "" if math.isnan(found.profiled_slowdown_frac) else f" ({_signed(found.profiled_slowdown_frac)})"
     cost = percent(found.profiler_cost_frac)
-    took = f"profiler: {found.profiled} profiled steps took {duration(found.profiled_median_ns)}{longer}"
+    took = (
+        f"profiler: {counted(found.profiled, 'step')} that profiling touched took "
+        f"{duration(found.profiled_median_ns)}{longer}"
+    )
     return f"{took}; with starting and stopping it, that is {cost} of the training time"
 
 
