@@ -217,6 +217,19 @@ def test_a_profiled_step_of_no_length_has_no_share() -> None:
     assert "(ddp –)" in comparison((leader, made("fsdp", 200, FSDP))).verdict
 
 
+@pytest.mark.parametrize(
+    ("device_kind", "cores", "said"),
+    [("cpu", 1, " on 1 of 2 cores."), ("cpu", 2, "samples/s."), ("cpu", 0, "samples/s."), ("gpu", 1, "samples/s.")],
+)
+def test_a_baseline_on_fewer_cores_says_on_how_many(device_kind: str, cores: int, said: str) -> None:
+    about = {"device_kind": device_kind, "strategy": "torch-single", "is_baseline": True, "ranks": 1, "cores": cores}
+    single = run(steps([99.0] * 9, ranks=1, samples=10), **about)
+    found = comparison((made("ddp", 100, device_kind=device_kind, cores=2), single))
+    (note,) = [note for note in found.footnotes if note.startswith("×1 is throughput over that of one device: ")]
+    assert "torch-single 101 samples/s" in note
+    assert note.endswith(said)
+
+
 def test_unknown_is_not_a_number() -> None:
     (row,) = comparison((run(strategy="ddp"),)).rows
     assert row.share == {}

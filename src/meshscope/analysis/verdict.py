@@ -108,7 +108,14 @@ def _mostly(collectives: tuple[CollectiveOverlap, ...]) -> str:
 
 def footnotes(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> tuple[str, ...]:
     """What the figures of the table stand on, most important first."""
-    said = [_shared_cores(runs, rows), *_apart(rows), _batches(runs), _against(rows), _medians(rows), _profiled(rows)]
+    said = [
+        _shared_cores(runs, rows),
+        *_apart(rows),
+        _batches(runs),
+        _against(runs, rows),
+        _medians(rows),
+        _profiled(rows),
+    ]
     return tuple(note for note in (*said, *_stepless(rows), *_cut(runs), *_unread(runs), _dropped(rows)) if note)
 
 
@@ -147,12 +154,26 @@ def _batches(runs: tuple[Run, ...]) -> str:
     return "Global batches differ: " + ", ".join(f"{name} {batch}" for name, batch in batches.items()) + "."
 
 
-def _against(rows: tuple[Row, ...]) -> str:
-    known = [row for row in rows if row.is_baseline and not math.isnan(row.samples_per_s)]
+def _against(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> str:
+    """The one device of a CPU run is as many cores as it was given: said where the strategies had more."""
+    pairs = list(zip(runs, rows, strict=True))
+    known = [(run, row) for run, row in pairs if row.is_baseline and not math.isnan(row.samples_per_s)]
     if not known:
         return ""
-    rates = ", ".join(f"{row.strategy} {rate(row.samples_per_s)} samples/s" for row in known)
+    most = max((run.experiment.cores for run, row in pairs if _is_on_cores(row) and not row.is_baseline), default=0)
+    rates = ", ".join(
+        f"{row.strategy} {rate(row.samples_per_s)} samples/s{_on_cores(run, row, most)}" for run, row in known
+    )
     return f"×1 is throughput over that of one device: {rates}."
+
+
+def _is_on_cores(row: Row) -> bool:
+    return row.device_kind == "cpu"
+
+
+def _on_cores(run: Run, row: Row, most: int) -> str:
+    cores = run.experiment.cores
+    return f" on {cores} of {counted(most, 'core')}" if _is_on_cores(row) and 0 < cores < most else ""
 
 
 def _medians(rows: tuple[Row, ...]) -> str:
