@@ -17,6 +17,7 @@ from meshscope.analysis.collectives import CollectiveTotal, collectives
 from meshscope.analysis.counting import counted
 from meshscope.analysis.devices import devices
 from meshscope.analysis.memory import RankMemory, memory
+from meshscope.analysis.memory_doubts import memory_doubts
 from meshscope.analysis.standing import device_kind
 from meshscope.analysis.steps import Steps, steps
 from meshscope.run import Run
@@ -69,6 +70,8 @@ def _recording(run: Run) -> dict[str, Any]:
         "devices": _devices(run, doubts),
         "findings": [],
     }
+    for what, why in memory_doubts(run):
+        _doubt(doubts, what, why)
     listed = [{"what": what, "why": why} for what, whys in sorted(doubts.items()) for why in whys]
     return said | {"cannot_say": listed}
 
