@@ -82,6 +82,12 @@ def test_one_strategy_is_told_without_comparing() -> None:
     assert comparison((made("ddp", 100),)).verdict.startswith("ddp: 317 samples/s")
 
 
+def test_baselines_alone_are_no_comparison() -> None:
+    single = run(steps([99.0] * 9, ranks=1), strategy="torch-single", is_baseline=True, ranks=1)
+    assert comparison((single,)).verdict == "Only a baseline has run."
+    assert comparison((single, single)).verdict == "Only baselines have run."
+
+
 def test_nothing_to_rank_is_said() -> None:
     assert comparison(()).verdict == "Nothing has run yet."
     found = comparison((run(strategy="ddp"),))

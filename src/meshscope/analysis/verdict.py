@@ -16,6 +16,7 @@ Collectives = dict[str, tuple[CollectiveOverlap, ...]]
 _STEPLESS = (NO_STEP, NO_STEP_YET)
 _MOSTLY_FRAC = 0.6
 _SUPPORTS_FRAC = 1 / 3
+_NOTHING = "Nothing has run yet."
 _UNEXPLAINED = "; their profiled steps do not show why"
 
 
@@ -45,7 +46,7 @@ def verdict(ranked: tuple[Row, ...], collectives: Collectives, apart: tuple[Row,
 def _nobody(apart: tuple[Row, ...]) -> str:
     whys = {row.not_ranked_why for row in apart if not row.is_baseline}
     if not whys:
-        return "No strategy has run yet." if apart else "Nothing has run yet."
+        return ("Only a baseline has run." if len(apart) == 1 else "Only baselines have run.") if apart else _NOTHING
     if whys <= {NO_STEP, NO_STEP_YET}:
         return f"No strategy has an {(NO_STEP_YET if NO_STEP_YET in whys else NO_STEP).removeprefix('no ')}."
     return "No strategy can be ranked."

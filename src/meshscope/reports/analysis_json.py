@@ -20,7 +20,9 @@ from meshscope.analysis.memory import RankMemory, memory
 from meshscope.analysis.memory_doubts import memory_doubts
 from meshscope.analysis.standing import device_kind
 from meshscope.analysis.steps import Steps, steps
+from meshscope.reports.comparison_json import comparison_json
 from meshscope.run import Run
+from meshscope.units import printable
 
 FORMAT = 1
 
@@ -43,11 +45,26 @@ def analysis_json(runs: Sequence[Run], refused: Iterable[tuple[str, str, str]] =
 def analysis(runs: Sequence[Run], refused: Iterable[tuple[str, str, str]] = ()) -> dict[str, Any]:
     """The same as plain values."""
     inside = [(f"{run.path}/{path}", why, hint) for run in runs for path, why, hint in run.refused]
-    return {
+    said = {
         "format": FORMAT,
         "recordings": [_recording(run) for run in runs],
+        "comparison": comparison_json(runs),
         "refused": [{"path": path, "why": why, "hint": hint} for path, why, hint in (*refused, *inside)],
     }
+    return {name: _encodable(value) for name, value in said.items()}
+
+
+def _encodable(said: Any) -> Any:
+    """Names of files may hold bytes that are no text: JSON has no way to say them."""
+    if isinstance(said, dict):
+        return {_encodable(name): _encodable(value) for name, value in said.items()}
+    if isinstance(said, list):
+        return [_encodable(value) for value in said]
+    return printable(said) if isinstance(said, str) and _has_surrogate(said) else said
+
+
+def _has_surrogate(text: str) -> bool:
+    return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _recording(run: Run) -> dict[str, Any]:
