@@ -193,6 +193,11 @@ def test_steps_that_only_some_ranks_have_are_counted_by_rank() -> None:
     assert any("(ddp 3 of 2 × 2)" in note for note in found.footnotes)
 
 
+def test_a_trace_that_could_not_be_read_is_named() -> None:
+    found = comparison((replace(made("ddp", 100), refused=(("traces/a.json", "no events", "look"),)),))
+    assert "ddp: traces/a.json could not be read." in found.footnotes
+
+
 def test_lines_that_could_not_be_read_are_told() -> None:
     found = comparison((replace(made("ddp", 100), skipped_lines=3), replace(made("fsdp", 120), skipped_lines=1)))
     assert "3 lines of ddp's journal could not be read." in found.footnotes

@@ -136,6 +136,11 @@ def test_a_failure_is_told_with_its_reason() -> None:
     assert "pmap is not ranked: it failed before its last step." in said
 
 
+def test_a_trace_that_could_not_be_read_is_told_where_there_is_no_other() -> None:
+    broken = replace(run(steps([9.0] * 9)), refused=(("traces/a.json", "no events", "look"),))
+    assert "  not read: traces/a.json: no events" in report([broken], encoding="utf-8").splitlines()
+
+
 def test_lines_of_the_journal_that_could_not_be_read_are_told() -> None:
     damaged = replace(ddp(), skipped_lines=3)
     assert "  not read: 3 lines of the journal" in report([damaged], encoding="utf-8").splitlines()

@@ -111,6 +111,16 @@ def test_where_nothing_can_be_read_the_reason_is_raised(tmp_path: Path, has_plan
         Gallery(tmp_path)
 
 
+def test_a_comparison_whose_only_recording_turns_out_damaged_says_so_when_it_is_asked(tmp_path: Path) -> None:
+    planned(tmp_path, ["ddp"])
+    gallery = Gallery(tmp_path)
+    assert gallery.at(T0)[1] == ()
+    part(tmp_path, "ddp", start_s=0, end_s=5)
+    (tmp_path / "ddp/experiment.json").write_text("{")
+    with pytest.raises(RecordingError, match=r"experiment.json is damaged"):
+        gallery.at(T0)
+
+
 def test_recordings_without_a_plan_stand_in_order_of_their_start(tmp_path: Path) -> None:
     part(tmp_path, "b", start_s=0, end_s=5)
     part(tmp_path, "a", start_s=10, end_s=15)

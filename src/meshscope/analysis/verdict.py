@@ -117,7 +117,9 @@ def footnotes(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> tuple[str, ...]:
         _medians(rows),
         _profiled(rows),
     ]
-    return tuple(note for note in (*said, *_stepless(rows), *_cut(runs), *_unread(runs), _dropped(rows)) if note)
+    return tuple(
+        note for note in (*said, *_stepless(rows), *_cut(runs), *_refused(runs), *_unread(runs), _dropped(rows)) if note
+    )
 
 
 def _shared_cores(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> str:
@@ -207,6 +209,10 @@ def _cut(runs: tuple[Run, ...]) -> list[str]:
 def _cut_file(strategy: str, source: str, ranks: list[int]) -> str:
     whose = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {_listed([str(rank) for rank in ranks])}"
     return f"{strategy} {whose}: {source} was cut short; none of its steps is counted."
+
+
+def _refused(runs: tuple[Run, ...]) -> list[str]:
+    return [f"{run.experiment.strategy}: {path} could not be read." for run in runs for path, _, _ in run.refused]
 
 
 def _unread(runs: tuple[Run, ...]) -> list[str]:

@@ -25,11 +25,12 @@ _SHORT = dict(zip(CATEGORIES, ("params", "grads", "optim", "activ", "temp"), str
 def run_lines(run: Run) -> list[str]:
     """Lines of at most 80 characters (names of files may be longer)."""
     lines = wrapped(_title(run), indent="")
-    lines += _split(run, breakdown(run))
+    lines += _split(breakdown(run))
     lines += _collectives(overlap(run))
     lines += _memory(memory(run))
     lines += _steps(steps(run))
     lines += _events(run)
+    lines += _refused(run)
     lines += _unread(run)
     return lines + _unsaid(run)
 
@@ -48,7 +49,7 @@ def _ranks(count: int, kind: str) -> str:
     return counted(count, f"{kind} rank")
 
 
-def _split(run: Run, ranks: tuple[RankBreakdown, ...]) -> list[str]:
+def _split(ranks: tuple[RankBreakdown, ...]) -> list[str]:
     """Per rank, the mean complete step; whole windows where no rank has a complete one."""
     known = [rank for rank in ranks if rank.device_kind != "none"]
     if not known:
@@ -59,7 +60,7 @@ def _split(run: Run, ranks: tuple[RankBreakdown, ...]) -> list[str]:
     rows = [_split_row(str(rank.rank), rank.per_step if has_steps else rank.total) for rank in known[:MOST_RANKS]]
     heading = ("rank", "ms", "compute", "hidden", "exposed", "copy", "idle", "wait ms")
     lines = wrapped(f"where a step goes, in % of it ({of}); compute beside what it hides:", indent="  ")
-    return [*lines, *table(heading, rows, indent="    "), *_more(len(known)), *_refused(run)]
+    return [*lines, *table(heading, rows, indent="    "), *_more(len(known))]
 
 
 def _split_row(name: str, found: Breakdown | None) -> tuple[str, ...]:

@@ -33,9 +33,6 @@ class Gallery:
         self._supervisor: list[Entry] = []
         self._tails: dict[Path, Tail] = {}
         self._find()
-        if self._refused and not self._readers:
-            _, why, hint = self.refused[-1]
-            raise RecordingError(why, hint=hint)
         if self.plan is None and not self._readers:
             raise RecordingError(
                 f"{folder} holds no recording.",
@@ -98,10 +95,12 @@ class Gallery:
         if self.plan is None and self._readers:
             return
         found = recordings(self._folder)
-        if all(path in self._readers or path in self._refused for path in found):
-            return
-        opened = {path: self._opened(path) for path in found if path not in self._refused}
-        self._readers = {path: reader for path, reader in opened.items() if reader is not None}
+        if any(path not in self._readers and path not in self._refused for path in found):
+            opened = {path: self._opened(path) for path in found if path not in self._refused}
+            self._readers = {path: reader for path, reader in opened.items() if reader is not None}
+        if self._refused and not self._readers:
+            _, why, hint = self.refused[-1]
+            raise RecordingError(why, hint=hint)
 
     def _opened(self, path: Path) -> RunReader | None:
         if path in self._readers:
