@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from operator import attrgetter
+
+import msgspec
+
 from meshscope.recording.entries import (
     Checked,
     Compiled,
     Entry,
     MemoryMeasured,
+    Sampled,
     StepDone,
     TraceWritten,
     WindowAsked,
@@ -26,14 +33,23 @@ def is_possible(entry: Entry, ranks: int) -> bool:
 
 def _has_possible_numbers(entry: Entry) -> bool:
     """Numbers are kept in 64 bits."""
-    values = [getattr(entry, name) for name in entry.__struct_fields__]
-    counts = entry.categories.values() if isinstance(entry, MemoryMeasured) else ()
-    is_small = all(-_END_NS <= value < _END_NS for value in values if isinstance(value, int))
-    return is_small and all(0 <= count < _END_NS for count in counts)
+    values = _numbers_of(type(entry))(entry)
+    if not (min(values) >= -_END_NS and max(values) < _END_NS):
+        return False
+    return not isinstance(entry, MemoryMeasured) or all(0 <= count < _END_NS for count in entry.categories.values())
+
+
+@cache
+def _numbers_of(kind: type[Entry]) -> Callable[[Entry], tuple[int, ...]]:
+    """What gets the whole numbers of an entry: there are many entries."""
+    names = [field.name for field in msgspec.structs.fields(kind) if field.type is int]
+    return attrgetter(*names, "t_ns")  # one name more, since a single one would give no tuple
 
 
 def _has_possible_place(entry: Entry, ranks: int) -> bool:
     """The rank is one of the run's (−1, the supervisor, where it may speak too) and the step no negative one."""
+    if isinstance(entry, Sampled):
+        return True
     rank = getattr(entry, "rank", -1)
     step = getattr(entry, "step", -1)
     first_rank = 0 if isinstance(entry, _OF_A_RANK) else -1
