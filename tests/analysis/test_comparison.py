@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,12 +11,16 @@ from drawn import run, steps, windows
 
 from meshscope.analysis.comparison import comparison
 from meshscope.recording.entries import Compiled, Ended, MemoryMeasured, RankStarted
-from meshscope.run import Run
+from meshscope.run import SILENCE_NS, Run
 
 DDP = """
     0 step        aaaaaaaaaa
     0 compute     ########..
     0 all_reduce  ....#####.
+"""
+TWO = """
+    0 step        aaaaabbbbb
+    0 compute     ########..
 """
 FSDP = """
     0 step        aaaaaaaaaaaaaaaaaaaa
@@ -77,6 +82,12 @@ def test_one_strategy_is_told_without_comparing() -> None:
     assert comparison((made("ddp", 100),)).verdict.startswith("ddp: 317 samples/s")
 
 
+def test_baselines_alone_are_no_comparison() -> None:
+    single = run(steps([99.0] * 9, ranks=1), strategy="torch-single", is_baseline=True, ranks=1)
+    assert comparison((single,)).verdict == "Only a baseline has run."
+    assert comparison((single, single)).verdict == "Only baselines have run."
+
+
 def test_nothing_to_rank_is_said() -> None:
     assert comparison(()).verdict == "Nothing has run yet."
     found = comparison((run(strategy="ddp"),))
@@ -100,6 +111,27 @@ def test_a_strategy_that_failed_is_shown_and_never_ranked() -> None:
     assert found.leader == "ddp"
     assert not math.isnan(found.rows[1].samples_per_s)
     assert "fsdp is not ranked: it failed before its last step." in found.footnotes
+
+
+def test_a_strategy_that_broke_off_is_shown_and_never_ranked() -> None:
+    last_ns = 10 * 10**9
+    lost = replace(run(steps([50.0] * 9), strategy="fsdp"), now_ns=last_ns + SILENCE_NS, last_entry_ns=last_ns)
+    found = comparison((made("ddp", 100), lost))
+    assert (found.leader, found.rows[1].progress.state) == ("ddp", "lost")
+    assert not math.isnan(found.rows[1].samples_per_s)
+    assert "fsdp is not ranked: it broke off before its last step." in found.footnotes
+    assert comparison((lost,)).verdict == "No strategy can be ranked."
+
+
+def test_whoever_is_not_ranked_has_a_footnote() -> None:
+    ended = Ended(t_ns=10**12, outcome="done")
+    over, going = run([*steps([9.0] * 2), ended], strategy="over"), run(steps([9.0] * 2), strategy="going")
+    untold = run(steps([50.0] * 9, samples=-1), strategy="untold")
+    notes = comparison((made("ddp", 100), over, going, run(strategy="new"), untold)).footnotes
+    assert "over is not ranked: no unprofiled step past warm-up." in notes
+    assert "going and new are not ranked: no unprofiled step past warm-up yet." in notes
+    assert "untold is not ranked: its steps do not say how many samples they took." in notes
+    assert comparison((over,)).verdict == "No strategy has an unprofiled step past warm-up."
 
 
 def test_what_the_ranks_say_of_their_device_beats_the_plan() -> None:
@@ -143,6 +175,70 @@ def test_a_row_carries_what_it_stands_on() -> None:
     (row,) = comparison((run(entries, windows=windows(DDP), parallel_lines=3),)).rows
     assert (row.measured_steps, row.profiled_steps, row.profiled_ranks, row.parallel_lines) == (7, 1, 1, 3)
     assert (row.peak_bytes, row.peak_how, row.compile_ns) == (7, "m", 5)
+
+
+def test_a_file_that_was_cut_gives_no_step_and_is_named() -> None:
+    whole, cut = windows(DDP.rstrip() + DDP.replace("    0", "    1"))
+    cut = replace(cut, steps=(), step_ns=cut.step_ns[:0], is_complete=False, source="traces/rank1.json")
+    found = comparison((run([*steps([100.0] * 9)], windows=[whole, cut]),))
+    (row,) = found.rows
+    assert (row.profiled_steps, row.profiled_ranks, row.exposed_frac) == (1, 1, pytest.approx(0.1))
+    assert "ddp rank 1: traces/rank1.json was cut short; none of its steps is counted." in found.footnotes
+
+
+def test_steps_that_only_some_ranks_have_are_counted_by_rank() -> None:
+    whole, short = windows(TWO.rstrip() + TWO.replace("    0", "    1"))
+    short = replace(short, steps=short.steps[:1], step_ns=short.step_ns[:1])
+    found = comparison((run(windows=[whole, short]),))
+    assert any("(ddp 3 of 2 × 2)" in note for note in found.footnotes)
+
+
+def test_a_trace_that_could_not_be_read_is_named() -> None:
+    found = comparison((replace(made("ddp", 100), refused=(("traces/a.json", "no events", "look"),)),))
+    assert "ddp: traces/a.json could not be read." in found.footnotes
+
+
+def test_lines_that_could_not_be_read_are_told() -> None:
+    found = comparison((replace(made("ddp", 100), skipped_lines=3), replace(made("fsdp", 120), skipped_lines=1)))
+    assert "3 lines of ddp's journal could not be read." in found.footnotes
+    assert "1 line of fsdp's journal could not be read." in found.footnotes
+
+
+def test_a_run_of_no_ranks_and_steps_of_no_samples_divide_nothing() -> None:
+    none = made("ddp", 100, ranks=0)
+    single = run(steps([99.0] * 9, ranks=1), strategy="torch-single", is_baseline=True, ranks=1)
+    empty = run(steps([50.0] * 9, samples=0), strategy="fsdp")
+    untold = run(steps([50.0] * 9, samples=-1), strategy="zero")
+    found = comparison((none, empty, untold, single))
+    assert math.isnan(found.rows[0].efficiency_frac)
+    assert found.leader == "ddp"
+    for row in found.rows[1:3]:
+        assert row.not_ranked_why == "its steps do not say how many samples they took"
+
+
+def test_a_profiled_step_of_no_length_has_no_share() -> None:
+    flat = """
+        0 step        aaaaaaaaaa
+        0 compute     ..........
+        0 all_reduce  #.........
+    """
+    (window,) = windows(flat)
+    flat_window = replace(window, step_ns=window.step_ns * 0)
+    leader = replace(made("ddp", 100), windows=(flat_window,))
+    assert "(ddp –)" in comparison((leader, made("fsdp", 200, FSDP))).verdict
+
+
+@pytest.mark.parametrize(
+    ("device_kind", "cores", "said"),
+    [("cpu", 1, " on 1 of 2 cores."), ("cpu", 2, "samples/s."), ("cpu", 0, "samples/s."), ("gpu", 1, "samples/s.")],
+)
+def test_a_baseline_on_fewer_cores_says_on_how_many(device_kind: str, cores: int, said: str) -> None:
+    about = {"device_kind": device_kind, "strategy": "torch-single", "is_baseline": True, "ranks": 1, "cores": cores}
+    single = run(steps([99.0] * 9, ranks=1, samples=10), **about)
+    found = comparison((made("ddp", 100, device_kind=device_kind, cores=2), single))
+    (note,) = [note for note in found.footnotes if note.startswith("×1 is throughput over that of one device: ")]
+    assert "torch-single 101 samples/s" in note
+    assert note.endswith(said)
 
 
 def test_unknown_is_not_a_number() -> None:

@@ -199,3 +199,20 @@ def test_compute_is_the_rule_tick_by_tick(tmp_path: Path, spans: list[Drawn]) ->
     events = [span(name, at, length, tid=tid) for name, at, length, tid in spans]
     window = one(tmp_path, [*events, gloo("all_reduce", 0, 1)])
     assert ns(window, Kind.COMPUTE) == 1000 * len(computed(spans))
+
+
+def test_a_call_lost_with_the_end_of_a_file_is_not_said_to_lie_before_the_window(tmp_path: Path) -> None:
+    def why(*events: Event, cut: bool) -> str:
+        path = write_kineto(tmp_path / "t.json", [gloo("all_reduce", 50, 100), *events])
+        if cut:
+            path.write_bytes(path.read_bytes()[:-20])
+        (window,) = read(path)
+        return dict(window.cannot_say)["collectives"]
+
+    more = gloo("all_reduce", 200, 10)
+    rest = "; a reduce-scatter among them shows as all_reduce"
+    assert why(cut=False) == f"1 gloo span was called before the window{rest}"
+    assert why(more, cut=False) == f"2 gloo spans were called before the window{rest}"
+    assert why(more, call("allreduce_", 40, 5, [[1]], ["float"]), cut=True) == (
+        f"what is left of the file holds no call for 2 gloo spans{rest}"
+    )

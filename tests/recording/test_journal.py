@@ -11,7 +11,18 @@ from hypothesis import strategies as st
 from meshscope.errors import RecordingError
 from meshscope.experiment import Experiment
 from meshscope.recording import layout
-from meshscope.recording.entries import Ended, Log, Sampled, StepDone
+from meshscope.recording.entries import (
+    Compiled,
+    Ended,
+    Entry,
+    Log,
+    MemoryMeasured,
+    Phase,
+    RankEnded,
+    Sampled,
+    StepDone,
+    TraceWritten,
+)
 from meshscope.recording.feed import Feed
 from meshscope.recording.journal import Journal, Tail
 
@@ -99,3 +110,43 @@ def test_recordings_of_a_folder_come_in_order_of_their_start(tmp_path: Path) -> 
         layout.create(tmp_path / name, msgspec.structs.replace(HEAD, t0_unix_ns=t0))
     assert [p.name for p in layout.recordings(tmp_path)] == ["early", "late"]
     assert layout.recordings(tmp_path / "late") == (tmp_path / "late",)
+
+
+def test_a_folder_in_the_place_of_a_journal_file_costs_one_line(tmp_path: Path) -> None:
+    layout.create(tmp_path, HEAD)
+    (tmp_path / "journal/rank0.jsonl").mkdir()
+    Journal(tmp_path, "rank1", t0_unix_ns=T0).append(Log(t_ns=1, level="info", text="a"))
+    feed = Feed(tmp_path)
+    assert [entry.t_ns for entry in feed.poll()] == [1]
+    assert feed.poll() == []
+    assert feed.skipped == 1
+
+
+def step(**about: int) -> StepDone:
+    return StepDone(**({"t_ns": 5, "rank": 1, "step": 3, "start_ns": 1, "end_ns": 4} | about))
+
+
+def trace(first_step: int, end_step: int) -> TraceWritten:
+    return TraceWritten(
+        t_ns=1, rank=0, path="a", format="kineto", first_step=first_step, end_step=end_step, size_bytes=1
+    )
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        step(step=-1), step(step=2**31), step(rank=-1), step(rank=2), step(start_ns=5), step(tokens=2**63),
+        trace(-1, 2), trace(5, 4), trace(0, 2**31 - 1), RankEnded(t_ns=1, rank=2, exit_code=0),
+        Compiled(t_ns=1, rank=0, name="f", stage="compile", duration_ns=-1),
+        MemoryMeasured(t_ns=1, rank=0, device=0, step=1, source="s", categories={"parameters": -1}, how={}),
+    ],
+    ids=lambda entry: str(entry)[:60],
+)  # fmt: skip
+def test_an_entry_that_cannot_be_is_counted_and_not_told(tmp_path: Path, entry: Entry) -> None:
+    layout.create(tmp_path, HEAD)
+    journal = Journal(tmp_path, "rank0", t0_unix_ns=T0)
+    for written in (step(), entry, Phase(t_ns=7, rank=-1, phase="launching"), trace(3, 3)):
+        journal.append(written)
+    feed = Feed(tmp_path)
+    assert [type(found) for found in feed.poll()] == [StepDone, Phase, TraceWritten]
+    assert feed.skipped == 1

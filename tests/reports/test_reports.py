@@ -17,6 +17,7 @@ from meshscope.recording.entries import Compiled, Ended, MemoryMeasured, Phase, 
 from meshscope.recording.layout import recordings
 from meshscope.reports.analysis_json import analysis, analysis_json
 from meshscope.reports.columns import WIDTH
+from meshscope.reports.comparison_json import comparison_json
 from meshscope.reports.text import report
 from meshscope.run import Gallery, Run
 
@@ -135,6 +136,32 @@ def test_a_failure_is_told_with_its_reason() -> None:
     assert "pmap is not ranked: it failed before its last step." in said
 
 
+def test_a_trace_that_could_not_be_read_is_told_where_there_is_no_other() -> None:
+    broken = replace(run(steps([9.0] * 9)), refused=(("traces/a.json", "no events", "look"),))
+    assert "  not read: traces/a.json: no events" in report([broken], encoding="utf-8").splitlines()
+
+
+def test_lines_of_the_journal_that_could_not_be_read_are_told() -> None:
+    damaged = replace(ddp(), skipped_lines=3)
+    assert "  not read: 3 lines of the journal" in report([damaged], encoding="utf-8").splitlines()
+    (said,) = analysis([damaged])["recordings"]
+    assert {"what": "journal", "why": "3 lines of it could not be read"} in said["cannot_say"]
+
+
+def test_one_of_anything_is_singular() -> None:
+    again = [
+        Compiled(t_ns=1, rank=0, name="f", stage="compile", duration_ns=5, is_recompilation=again, step=9 * again)
+        for again in (False, True)
+    ]
+    entries = [*steps([9.0] * 9, ranks=1, profiled=[5]), *again]
+    many = windows("\n".join(f"{rank} compute ####" for rank in range(17)))
+    one = run(entries, ranks=1, cores=1, device_kind="cpu", windows=many)
+    said = " ".join(report([one], encoding="utf-8").split())
+    for words in ("1 CPU rank has 1 core:", "1 step that profiling touched took", "again 1 time;", "1 more rank "):
+        assert words in said
+    assert "6 steps that profiling touched took" in report([run(steps([9.0] * 9, profiled=range(2, 8)))])
+
+
 def every_value(said: Any) -> list[Any]:
     if isinstance(said, dict):
         return [value for one in said.values() for value in every_value(one)]
@@ -174,6 +201,38 @@ def test_json_has_the_parts_other_programs_rely_on() -> None:
     assert said["devices"][0] == {
         "device": "cpu", "field": "utilization_frac", "count": 2, "mean": 0.5, "max": 0.6, "last": 0.6,
     }  # fmt: skip
+
+
+def test_json_compares_the_strategies() -> None:
+    lost = replace(pmap("failed"), ended=None, now_ns=10**12)
+    found = json.loads(analysis_json([ddp(), lost, alone()]))["comparison"]
+    assert set(found) == {"leader", "verdict", "footnotes", "strategies"}
+    assert (found["leader"], found["verdict"][:16]) == ("ddp", "ddp: 444 samples")
+    assert "pmap is not ranked: it broke off before its last step." in found["footnotes"]
+    first, second = found["strategies"]
+    assert (first["strategy"], first["ranked"], first["not_ranked_why"]) == ("ddp", True, None)
+    assert (second["ranked"], second["not_ranked_why"]) == (False, "broke off before its last step")
+    assert (first["median_ns"], first["peak_bytes"], first["peak_how"]) == (72 * MS, 61_000_000, "derived")
+    assert first["shares"] == pytest.approx({"compute": 0.4, "hidden": 0.35, "exposed": 0.15, "copy": 0, "idle": 0.1})
+    assert first["exposed_frac"] == pytest.approx(0.15)
+    assert {"samples_per_s", "spread", "parallel_lines", "profiler_cost_frac"} <= set(first)
+    assert not {"speedup", "efficiency_frac", "compile_ns"} & set(first)
+    assert second["compile_ns"] == 1_900 * MS
+    assert not {"peak_bytes", "peak_how"} & set(second)
+
+
+def test_json_of_traces_alone_compares_nothing() -> None:
+    assert json.loads(analysis_json([alone()]))["comparison"] is None
+    assert "samples/s     ±" in report([ddp(), alone()], encoding="utf-8")
+    assert len(comparison_json([ddp(), alone()])["strategies"]) == 1  # type: ignore[index]
+
+
+def test_a_path_that_is_no_text_does_not_stop_the_json() -> None:
+    odd = replace(ddp(), path="/tmp/caf\udce9", refused=(("traces/\udcff.json", "no events", ""),))
+    said = json.loads(analysis_json([odd], [("\udc80", "the line\nbreak", "é")]))
+    assert said["recordings"][0]["path"] == "/tmp/caf�"
+    assert said["refused"][0] == {"path": "�", "why": "the line\nbreak", "hint": "é"}
+    assert said["refused"][1]["path"] == "/tmp/caf�/traces/�.json"
 
 
 def test_json_of_a_trace_without_device_work_has_no_breakdown_and_says_why() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_traces import UNIX_NS, XSpace, kernel, write_kineto
+from made_traces import UNIX_NS, XSpace, kernel, step, write_kineto
 
 from meshscope.errors import InputError
 from meshscope.run import open_traces
@@ -28,6 +28,16 @@ def test_the_ranks_of_a_folder_are_one_run_that_starts_at_zero(tmp_path: Path) -
     assert [(window.rank, window.start_ns) for window in run.windows] == [(0, 0), (1, 10_000)]
     assert (run.path, run.experiment.ranks, run.experiment.t0_unix_ns) == (str(tmp_path), 2, UNIX_NS)
     assert (run.experiment.framework, run.experiment.strategy, run.experiment.device_kind) == ("torch", "", "gpu")
+
+
+def test_a_file_that_was_cut_has_no_whole_step(tmp_path: Path) -> None:
+    path = write_kineto(tmp_path / "a.json", [step(3, 0, 10), kernel("a", 0, 5), kernel("b", 5, 5)])
+    assert open_traces([path]).runs[0].windows[0].steps == (3,)
+    path.write_bytes(path.read_bytes()[:-40])
+    (window,) = open_traces([path]).runs[0].windows
+    assert window.steps == ()
+    assert window.cannot_say[-1][0] == "per_step"
+    assert f"rank 0: {path} was cut short" in window.cannot_say[-1][1]
 
 
 def test_a_rank_twice_is_two_runs(tmp_path: Path) -> None:

@@ -74,6 +74,53 @@ def test_one_recording_is_a_gallery_of_one(tmp_path: Path) -> None:
     assert gallery.supervisor_at(T0 + 9 * S) == ()
 
 
+@pytest.mark.parametrize("has_plan", [True, False])
+def test_a_damaged_recording_is_refused_and_the_others_open(tmp_path: Path, has_plan: bool) -> None:
+    if has_plan:
+        planned(tmp_path, ["ddp", "fsdp", "pmap"])
+    for name, start_s in (("ddp", 0), ("fsdp", 10), ("pmap", 20)):
+        part(tmp_path, name, start_s=start_s, end_s=start_s + 5)
+    (tmp_path / "fsdp/experiment.json").write_text("{")
+    gallery = Gallery(tmp_path)
+    for _ in range(2):
+        assert [run.experiment.strategy for run in gallery.at(T0 + 99 * S)[1]] == ["ddp", "pmap"]
+    ((path, why, hint),) = gallery.refused
+    assert path == str(tmp_path / "fsdp")
+    assert "experiment.json is damaged" in why
+    assert f"meshscope analyze {tmp_path / 'fsdp' / 'traces'}" in hint
+    assert gallery.end_unix_ns is not None
+
+
+def test_a_damaged_plan_costs_only_the_order(tmp_path: Path) -> None:
+    planned(tmp_path, ["fsdp", "ddp"])
+    part(tmp_path, "fsdp", start_s=10, end_s=15)
+    part(tmp_path, "ddp", start_s=0, end_s=5)
+    (tmp_path / "plan.json").write_text("[]")
+    gallery = Gallery(tmp_path)
+    assert [run.experiment.strategy for run in gallery.at(T0 + 99 * S)[1]] == ["ddp", "fsdp"]
+    assert [path for path, _, _ in gallery.refused] == [str(tmp_path / "plan.json")]
+
+
+@pytest.mark.parametrize("has_plan", [True, False])
+def test_where_nothing_can_be_read_the_reason_is_raised(tmp_path: Path, has_plan: bool) -> None:
+    if has_plan:
+        planned(tmp_path, ["ddp"])
+    part(tmp_path, "ddp", start_s=0, end_s=5)
+    (tmp_path / "ddp/experiment.json").write_text("{")
+    with pytest.raises(RecordingError, match=r"experiment.json is damaged"):
+        Gallery(tmp_path)
+
+
+def test_a_comparison_whose_only_recording_turns_out_damaged_says_so_when_it_is_asked(tmp_path: Path) -> None:
+    planned(tmp_path, ["ddp"])
+    gallery = Gallery(tmp_path)
+    assert gallery.at(T0)[1] == ()
+    part(tmp_path, "ddp", start_s=0, end_s=5)
+    (tmp_path / "ddp/experiment.json").write_text("{")
+    with pytest.raises(RecordingError, match=r"experiment.json is damaged"):
+        gallery.at(T0)
+
+
 def test_recordings_without_a_plan_stand_in_order_of_their_start(tmp_path: Path) -> None:
     part(tmp_path, "b", start_s=0, end_s=5)
     part(tmp_path, "a", start_s=10, end_s=15)

@@ -11,6 +11,7 @@ from made_recordings import T0, S, append, done, recording, written
 from made_traces import kernel, span, step, write_kineto
 
 from meshscope import readers
+from meshscope.analysis.steps import steps
 from meshscope.errors import RecordingError
 from meshscope.recording.entries import Ended, Log, RankStarted
 from meshscope.run import SILENCE_NS, RunReader
@@ -134,6 +135,32 @@ def test_a_damaged_trace_is_refused_and_the_others_stay(tmp_path: Path) -> None:
     run = RunReader(folder).at(T0 + 9 * S)
     assert len(run.windows) == 1
     assert [path for path, _, _ in run.refused] == ["traces/bad.json"]
+
+
+def test_a_trace_that_was_cut_has_no_whole_step_and_says_so_once(tmp_path: Path) -> None:
+    folder = recording(tmp_path / "r", {})
+    append(folder, "rank0", [done(4, 0, t_s=1), done(5, 0, t_s=2), written(trace(folder), t_s=3)])
+    path = folder / "traces/a.json"
+    path.write_bytes(path.read_bytes()[:-20])
+    reader = RunReader(folder)
+    (window,) = reader.at(T0 + 9 * S).windows
+    assert not window.is_complete
+    assert (window.steps, window.step_ns.shape, set(window.spans.step.tolist())) == ((), (0, 2), {-1})
+    ((_, why),) = [doubt for doubt in window.cannot_say if doubt[0] == "per_step"]
+    assert why == "rank 0: traces/a.json was cut short, so none of its steps is known to be whole"
+    assert not any("before the window" in why for _, why in window.cannot_say)
+    append(folder, "rank0", [Log(t_ns=4 * S, level="info", text="x")])
+    assert reader.at(T0 + 9 * S).windows[0] is window
+
+
+def test_a_line_that_cannot_be_does_not_blank_the_run(tmp_path: Path) -> None:
+    folder = recording(tmp_path / "r", {"rank0": [done(0, 0, t_s=1), done(0, 99, t_s=1)]})
+    reader = RunReader(folder)
+    run = reader.at(T0 + 9 * S)
+    assert (len(run.steps), run.skipped_lines, steps(run).count) == (1, 1, 1)
+    with (folder / "journal/rank0.jsonl").open("ab") as file:
+        file.write(b"rubbish\n")
+    assert reader.at(T0 + 9 * S).skipped_lines == 2
 
 
 def test_a_half_written_line_waits(tmp_path: Path) -> None:

@@ -33,6 +33,6 @@ def comparison(runs: tuple[Run, ...]) -> Comparison:
     return Comparison(
         rows=rows,
         leader=ranked[0].strategy if ranked else "",
-        verdict=verdict(ranked, collectives, has_rows=bool(rows)),
+        verdict=verdict(ranked, collectives, tuple(row for row in rows if not row.is_ranked)),
         footnotes=footnotes(runs, rows),
     )

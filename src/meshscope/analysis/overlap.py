@@ -94,6 +94,8 @@ def combine(parts: Iterable[Part]) -> tuple[CollectiveOverlap, ...]:
     """Means per step and rank; over whole windows, with ``steps`` 0, where no step is complete."""
     parts = list(parts)
     has_steps = any(part.steps for part in parts)
+    if has_steps:
+        parts = [part for part in parts if part.steps]
     share = sum(part.steps for part in parts) if has_steps else len(parts)
     kept: dict[str, list[tuple[int, Kept]]] = {}
     for part in parts:

@@ -13,6 +13,8 @@ from meshscope.analysis.steps import Steps, steps
 from meshscope.run import Run
 from meshscope.units import ratio
 
+NO_STEP = "no unprofiled step past warm-up"
+NO_STEP_YET = f"{NO_STEP} yet"
 SHARES = ("compute", "hidden", "exposed", "copy", "idle")
 _SPEED = {"gpu": 2, "tpu": 1, "cpu": 0}
 
@@ -24,8 +26,9 @@ class Row:
     ``share`` maps compute, hidden, exposed, copy, idle to fractions of one step's span; compute here is compute
     that hides no collective, so that the five add up to 1. ``speedup`` is throughput over the
     framework's single-device run, ``efficiency_frac`` is that over the ranks; ``is_ranked`` is false for a run on
-    another kind of device than the others (``not_ranked_why`` says so), for a baseline, for a run that failed, and
-    without throughput.
+    another kind of device than the others (``not_ranked_why`` says so), for a baseline, for a run that failed or
+    broke off, and without throughput. ``profiled_pairs`` counts the (rank, step) behind the shares: fewer than
+    ``profiled_steps`` times ``profiled_ranks`` where a rank's file does not hold them all.
     """
 
     strategy: str
@@ -55,6 +58,7 @@ class Row:
     profiler_cost_frac: float
     is_ranked: bool = True
     not_ranked_why: str = ""
+    profiled_pairs: int = 0
 
 
 def standing(runs: tuple[Run, ...]) -> tuple[Row, ...]:
@@ -67,6 +71,7 @@ def standing(runs: tuple[Run, ...]) -> tuple[Row, ...]:
 def _row(run: Run, found: Steps, single: float, kind: str) -> Row:
     here = run.experiment
     parts = [measure(window) for window in run.windows if window.device_kind != "none"]
+    stepped = [window for window in run.windows if window.device_kind != "none" and measure(window).steps]
     whole = combine(parts) if parts else None
     mean = per_step(whole) if whole else None
     peaks = [(rank.peak_bytes, rank.peak_how) for rank in memory(run) if rank.peak_bytes is not None]
@@ -86,13 +91,14 @@ def _row(run: Run, found: Steps, single: float, kind: str) -> Row:
         median_ns=found.median_ns,
         spread_ns=found.spread_ns,
         speedup=speedup,
-        efficiency_frac=speedup / here.ranks,
+        efficiency_frac=ratio(speedup, here.ranks),
         share=shares(mean) if mean else {},
         per_step=mean,
         exposed_frac=ratio(mean.exposed_ns, mean.span_ns) if mean else math.nan,
         measured_steps=found.measured,
-        profiled_steps=len({step for window in run.windows for step in window.steps}),
-        profiled_ranks=len({window.rank for window in run.windows}),
+        profiled_steps=len({step for window in stepped for step in window.steps}),
+        profiled_ranks=len({window.rank for window in stepped}),
+        profiled_pairs=len({(window.rank, step) for window in stepped for step in window.steps}),
         dropped_events=whole.dropped.total() if whole else 0,
         peak_bytes=peak_bytes,
         peak_how=peak_how,
@@ -138,12 +144,13 @@ def _single(run: Run, runs: tuple[Run, ...], found: dict[str, Steps]) -> float:
 
 
 def _not_ranked_why(run: Run, found: Steps, kind: str) -> str:
-    if run.experiment.is_baseline:
-        return "one device: what the others are measured against"
-    if device_kind(run) != kind:
-        return f"ran on {device_kind(run).upper()}, the others on {kind.upper()}"
-    if run.ended is not None and run.ended.outcome == "failed":
-        return "failed before its last step"
-    if math.isnan(found.samples_per_s):
-        return "no unprofiled step past warm-up yet" if run.ended is None else "no unprofiled step past warm-up"
-    return ""
+    """Reasons that stay come first."""
+    reasons = (
+        (run.experiment.is_baseline, "one device: what the others are measured against"),
+        (device_kind(run) != kind, f"ran on {device_kind(run).upper()}, the others on {kind.upper()}"),
+        (run.ended is not None and run.ended.outcome == "failed", "failed before its last step"),
+        (run.is_lost, "broke off before its last step"),
+        (not found.measured, NO_STEP_YET if run.ended is None else NO_STEP),
+        (not 0 < found.samples_per_s < math.inf, "its steps do not say how many samples they took"),
+    )
+    return next((why for applies, why in reasons if applies), "")

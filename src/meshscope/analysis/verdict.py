@@ -5,25 +5,30 @@ from __future__ import annotations
 import math
 
 from meshscope.analysis.breakdown import Breakdown
+from meshscope.analysis.counting import counted
 from meshscope.analysis.overlap import CollectiveOverlap
-from meshscope.analysis.standing import Row
+from meshscope.analysis.standing import NO_STEP, NO_STEP_YET, Row
 from meshscope.run import Run
-from meshscope.units import milliseconds, rate
+from meshscope.units import UNKNOWN, milliseconds, rate, ratio
 
 Collectives = dict[str, tuple[CollectiveOverlap, ...]]
 
+_STEPLESS = (NO_STEP, NO_STEP_YET)
 _MOSTLY_FRAC = 0.6
 _SUPPORTS_FRAC = 1 / 3
+_NOTHING = "Nothing has run yet."
 _UNEXPLAINED = "; their profiled steps do not show why"
 
 
-def verdict(ranked: tuple[Row, ...], collectives: Collectives, *, has_rows: bool = True) -> str:
+def verdict(ranked: tuple[Row, ...], collectives: Collectives, apart: tuple[Row, ...] = ()) -> str:
     """Who leads, by how much, and why as far as profiled steps say. ``ranked`` is in order of throughput.
+
+    ``apart`` are the rows that are not ranked: they tell why nobody leads.
 
     Strategies whose difference is smaller than their spreads together are called level.
     """
     if not ranked:
-        return "No strategy has an unprofiled step past warm-up yet." if has_rows else "Nothing has run yet."
+        return _nobody(apart)
     if len(ranked) == 1:
         only = ranked[0]
         return f"{only.strategy}: {rate(only.samples_per_s)} samples/s, {milliseconds(only.median_ns)} ms per step."
@@ -36,6 +41,15 @@ def verdict(ranked: tuple[Row, ...], collectives: Collectives, *, has_rows: bool
     shown = [behind[0], behind[-1]] if len(behind) > 1 else behind
     factors = ", ".join(f"{_times(ranked[0].samples_per_s / row.samples_per_s)} {row.strategy}" for row in shown)
     return f"{leads}: {factors}{because(ranked[0], behind[-1], collectives.get(behind[-1].strategy, ()))}."
+
+
+def _nobody(apart: tuple[Row, ...]) -> str:
+    whys = {row.not_ranked_why for row in apart if not row.is_baseline}
+    if not whys:
+        return ("Only a baseline has run." if len(apart) == 1 else "Only baselines have run.") if apart else _NOTHING
+    if whys <= {NO_STEP, NO_STEP_YET}:
+        return f"No strategy has an {(NO_STEP_YET if NO_STEP_YET in whys else NO_STEP).removeprefix('no ')}."
+    return "No strategy can be ranked."
 
 
 def _is_level(a: Row, b: Row) -> bool:
@@ -74,7 +88,7 @@ def _spends(part: str, leader: Row, other: Row, collectives: tuple[CollectiveOve
     fast, slow = leader.per_step, other.per_step
     if fast is None or slow is None:
         return ""
-    slow_frac, fast_frac = (_parts(step)[part] / step.span_ns for step in (slow, fast))
+    slow_frac, fast_frac = (ratio(_parts(step)[part], step.span_ns) for step in (slow, fast))
     against = f"({leader.strategy} {_percent(fast_frac)})"
     if part == "exposed":
         return f"{other.strategy} leaves {_percent(slow_frac)} of a step exposed in {_mostly(collectives)} {against}"
@@ -95,22 +109,45 @@ def _mostly(collectives: tuple[CollectiveOverlap, ...]) -> str:
 
 def footnotes(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> tuple[str, ...]:
     """What the figures of the table stand on, most important first."""
-    said = [_shared_cores(runs, rows), *_apart(rows), _batches(runs), _against(rows), _medians(rows), _profiled(rows)]
-    return tuple(note for note in (*said, _dropped(rows)) if note)
+    said = [
+        _shared_cores(runs, rows),
+        *_apart(rows),
+        _batches(runs),
+        _against(runs, rows),
+        _medians(rows),
+        _profiled(rows),
+    ]
+    return tuple(
+        note for note in (*said, *_stepless(rows), *_cut(runs), *_refused(runs), *_unread(runs), _dropped(rows)) if note
+    )
 
 
 def _shared_cores(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> str:
     cpu = [r.experiment for r, row in zip(runs, rows, strict=True) if row.device_kind == "cpu" and not row.is_baseline]
     if not cpu or not cpu[0].cores:
         return "This compares code paths on CPU ranks, not GPUs." if cpu else ""
-    return f"{cpu[0].ranks} CPU ranks share {cpu[0].cores} cores: this compares code paths, not GPUs."
+    verb = "has" if cpu[0].ranks == 1 else "share"
+    on = f"{counted(cpu[0].ranks, 'CPU rank')} {verb} {counted(cpu[0].cores, 'core')}"
+    return f"{on}: this compares code paths, not GPUs."
 
 
 def _apart(rows: tuple[Row, ...]) -> list[str]:
-    """Strategies that are shown but not ranked for a reason that stays."""
-    reasons = ("ran on", "failed")
-    apart = [row for row in rows if not row.is_baseline and row.not_ranked_why.startswith(reasons)]
-    return [f"{row.strategy} is not ranked: it {row.not_ranked_why}." for row in apart]
+    """Strategies that are shown but not ranked, with what they did or did not."""
+    apart = [row for row in rows if not row.is_baseline and not row.is_ranked and row.not_ranked_why not in _STEPLESS]
+    return [f"{row.strategy} is not ranked: {_it(row.not_ranked_why)}." for row in apart]
+
+
+def _it(why: str) -> str:
+    return why if why.startswith("its ") else f"it {why}"
+
+
+def _stepless(rows: tuple[Row, ...]) -> list[str]:
+    said = []
+    for why in _STEPLESS:
+        names = [row.strategy for row in rows if not row.is_baseline and row.not_ranked_why == why]
+        if names:
+            said.append(f"{_listed(names)} {'is' if len(names) == 1 else 'are'} not ranked: {why}.")
+    return said
 
 
 def _batches(runs: tuple[Run, ...]) -> str:
@@ -120,12 +157,26 @@ def _batches(runs: tuple[Run, ...]) -> str:
     return "Global batches differ: " + ", ".join(f"{name} {batch}" for name, batch in batches.items()) + "."
 
 
-def _against(rows: tuple[Row, ...]) -> str:
-    known = [row for row in rows if row.is_baseline and not math.isnan(row.samples_per_s)]
+def _against(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> str:
+    """The one device of a CPU run is as many cores as it was given: said where the strategies had more."""
+    pairs = list(zip(runs, rows, strict=True))
+    known = [(run, row) for run, row in pairs if row.is_baseline and not math.isnan(row.samples_per_s)]
     if not known:
         return ""
-    rates = ", ".join(f"{row.strategy} {rate(row.samples_per_s)} samples/s" for row in known)
+    most = max((run.experiment.cores for run, row in pairs if _is_on_cores(row) and not row.is_baseline), default=0)
+    rates = ", ".join(
+        f"{row.strategy} {rate(row.samples_per_s)} samples/s{_on_cores(run, row, most)}" for run, row in known
+    )
     return f"×1 is throughput over that of one device: {rates}."
+
+
+def _is_on_cores(row: Row) -> bool:
+    return row.device_kind == "cpu"
+
+
+def _on_cores(run: Run, row: Row, most: int) -> str:
+    cores = run.experiment.cores
+    return f" on {cores} of {counted(most, 'core')}" if _is_on_cores(row) and 0 < cores < most else ""
 
 
 def _medians(rows: tuple[Row, ...]) -> str:
@@ -136,8 +187,37 @@ def _medians(rows: tuple[Row, ...]) -> str:
 
 
 def _profiled(rows: tuple[Row, ...]) -> str:
-    known = [f"{row.strategy} {row.profiled_steps} × {row.profiled_ranks}" for row in rows if row.profiled_steps]
+    known = [f"{row.strategy} {_pairs(row)}" for row in rows if row.profiled_steps]
     return f"Shares are of the mean profiled step, over steps × ranks ({', '.join(known)})." if known else ""
+
+
+def _pairs(row: Row) -> str:
+    of = "" if row.profiled_pairs == row.profiled_steps * row.profiled_ranks else f"{row.profiled_pairs} of "
+    return f"{of}{row.profiled_steps} × {row.profiled_ranks}"
+
+
+def _cut(runs: tuple[Run, ...]) -> list[str]:
+    """Files that were cut, by strategy; one that holds several ranks is told once."""
+    files: dict[tuple[str, str], list[int]] = {}
+    for run in runs:
+        for window in run.windows:
+            if not window.is_complete:
+                files.setdefault((run.experiment.strategy, window.source), []).append(window.rank)
+    return [_cut_file(strategy, source, sorted(set(ranks))) for (strategy, source), ranks in files.items()]
+
+
+def _cut_file(strategy: str, source: str, ranks: list[int]) -> str:
+    whose = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {_listed([str(rank) for rank in ranks])}"
+    return f"{strategy} {whose}: {source} was cut short; none of its steps is counted."
+
+
+def _refused(runs: tuple[Run, ...]) -> list[str]:
+    return [f"{run.experiment.strategy}: {path} could not be read." for run in runs for path, _, _ in run.refused]
+
+
+def _unread(runs: tuple[Run, ...]) -> list[str]:
+    known = [(run.experiment.strategy, run.skipped_lines) for run in runs if run.skipped_lines]
+    return [f"{counted(lines, 'line')} of {strategy}'s journal could not be read." for strategy, lines in known]
 
 
 def _dropped(rows: tuple[Row, ...]) -> str:
@@ -158,4 +238,4 @@ def _times(factor: float) -> str:
 
 
 def _percent(frac: float) -> str:
-    return f"{frac * 100:.0f} %"
+    return UNKNOWN if math.isnan(frac) else f"{frac * 100:.0f} %"

@@ -80,7 +80,7 @@ def _cpu(found: Columns) -> _Draft:
     calls = kineto_gloo.calls(found, told.kind)
     told = renamed(told, calls.spans, calls.collective)
     rows = kineto_cpu.pieces(found, told.kind)
-    cannot_say = doubts("cpu", told.kind, calls.size_bytes, unmatched=calls.unmatched)
+    cannot_say = doubts("cpu", told.kind, calls.size_bytes, unmatched=calls.unmatched, is_complete=found.is_complete)
     return _Draft("cpu", told, rows, calls.size_bytes, calls.call, cannot_say)
 
 

@@ -19,8 +19,13 @@ _NO_SIZE_GPU = "some collective kernels carry no sizes (torch records them since
 _NO_WAIT_CPU = "a gloo span includes the waiting for peers, and no wait is recorded as an operator"
 
 
-def doubts(device_kind: str, kind: npt.NDArray[np.uint8], size_bytes: Ints, *, unmatched: int = 0) -> tuple[Doubt, ...]:
-    """For rows with device work, of the kinds in ``kind``. Without a collective nothing is doubtful about one."""
+def doubts(
+    device_kind: str, kind: npt.NDArray[np.uint8], size_bytes: Ints, *, unmatched: int = 0, is_complete: bool = True
+) -> tuple[Doubt, ...]:
+    """For rows with device work, of the kinds in ``kind``. Without a collective nothing is doubtful about one.
+
+    ``unmatched`` counts gloo spans without a call: made before the window, or lost with the end of a cut file.
+    """
     is_collective = kind == Kind.COLLECTIVE
     if not is_collective.any():
         return ()
@@ -28,11 +33,19 @@ def doubts(device_kind: str, kind: npt.NDArray[np.uint8], size_bytes: Ints, *, u
     if not (kind == Kind.WAIT).any():
         said.append(("wait_ns", _NO_WAIT_CPU if device_kind == "cpu" else _NO_WAIT_GPU))
     if unmatched:
-        why = f"{unmatched} gloo spans were called before the window; a reduce-scatter among them shows as all_reduce"
-        said.append(("collectives", why))
+        said.append(("collectives", _unmatched_why(unmatched, is_complete=is_complete)))
     if (size_bytes[is_collective] < 0).any():
         said.append(("size_bytes", _NO_SIZE_CPU if device_kind == "cpu" else _NO_SIZE_GPU))
     return tuple(said)
+
+
+def _unmatched_why(count: int, *, is_complete: bool) -> str:
+    spans = "1 gloo span" if count == 1 else f"{count} gloo spans"
+    if is_complete:
+        where = f"{spans} {'was' if count == 1 else 'were'} called before the window"
+    else:
+        where = f"what is left of the file holds no call for {spans}"
+    return f"{where}; a reduce-scatter among them shows as all_reduce"
 
 
 def is_jax_copy(found: Columns) -> bool:

@@ -56,7 +56,8 @@ def _device_windows(found: Space) -> tuple[Window, ...]:
         marks = device_steps(plane) or host_marks
         cannot_say = [_NO_WAIT, _NO_SIZE]
         if loops := encloses(rows, tuple(tables.names)):
-            why = f"{loops} while, conditional or call operations count as compute from beginning to end"
+            what = "operation counts" if loops == 1 else "operations count"
+            why = f"{loops} while, conditional or call {what} as compute from beginning to end"
             cannot_say.append(("hidden_ns", why))
         kind = device_kind(plane)
         windows.append(_window(found, rows, tables, marks, number, kind, tuple(cannot_say), Counter()))
@@ -111,7 +112,7 @@ def _nothing(found: Space) -> Window:
     none = np.empty(0, dtype=np.int64)
     small = none.astype(np.int32)
     rows = Rows(none, none, small, small, none.astype(np.uint8), small, small, small)
-    why = f"no operation on any device plane, and none of JAX on CPU ({found.read} events read)"
+    why = f"no operation on any device plane, and none of JAX on CPU (events read: {found.read})"
     window = _window(found, rows, Tables(), [], 0, "none", (("breakdown", why),), Counter())
     return replace(window, rank_from="order")
 

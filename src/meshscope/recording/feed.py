@@ -9,6 +9,7 @@ from meshscope.experiment import Experiment
 from meshscope.recording.entries import Ended, Entry
 from meshscope.recording.journal import Tail
 from meshscope.recording.layout import JOURNAL, read_experiment
+from meshscope.recording.sanity import is_possible
 
 
 class Feed:
@@ -20,6 +21,7 @@ class Feed:
         self._tails: dict[Path, Tail] = {}
         self._entries: list[Entry] = []
         self._is_sorted = True
+        self._impossible = 0
 
     def poll(self) -> list[Entry]:
         """Take in what every writer has appended, and return it (by writer, then by arrival)."""
@@ -27,6 +29,9 @@ class Feed:
         for path in sorted((self.folder / JOURNAL).glob("*.jsonl")):
             tail = self._tails.setdefault(path, Tail(path))
             fresh += tail.read()
+        possible = [entry for entry in fresh if is_possible(entry, self.experiment.ranks)]
+        self._impossible += len(fresh) - len(possible)
+        fresh = possible
         self._entries += fresh
         self._is_sorted = self._is_sorted and not fresh
         return fresh
@@ -44,8 +49,8 @@ class Feed:
 
     @property
     def skipped(self) -> int:
-        """Lines that could not be read as entries."""
-        return sum(tail.skipped for tail in self._tails.values())
+        """Lines that could not be read as entries, or whose entries cannot be."""
+        return self._impossible + sum(tail.skipped for tail in self._tails.values())
 
     @property
     def has_ended(self) -> bool:

@@ -54,15 +54,14 @@ class Tail:
     def read(self) -> list[Entry]:
         """New whole entries; costs one ``stat`` when there are none.
 
-        Lines that are damaged or of an unknown type are counted in ``skipped``.
+        Lines that are damaged or of an unknown type are counted in ``skipped``, and what cannot be opened at all (a
+        folder of that name, a file without permission) as one.
         """
-        size = self.path.stat().st_size
-        if size == self._size:
+        try:
+            chunk = self._appended()
+        except OSError:
+            self.skipped = max(self.skipped, 1)
             return []
-        self._size = size
-        with self.path.open("rb") as file:
-            file.seek(self._offset)
-            chunk = file.read()
         whole = chunk.rfind(b"\n") + 1
         self._offset += whole
         entries: list[Entry] = []
@@ -72,3 +71,14 @@ class Tail:
             except msgspec.MsgspecError:
                 self.skipped += 1
         return entries
+
+    def _appended(self) -> bytes:
+        """From the last whole line on; raises OSError."""
+        size = self.path.stat().st_size
+        if size == self._size:
+            return b""
+        with self.path.open("rb") as file:
+            file.seek(self._offset)
+            chunk = file.read()
+        self._size = size
+        return chunk

@@ -59,16 +59,36 @@ def read_plan(folder: Path) -> Plan | None:
 
 
 def recordings(folder: Path) -> tuple[Path, ...]:
-    """The recordings of a folder, itself or its direct children, in the order of the plan or of their start."""
-    if (folder / EXPERIMENT).is_file():
+    """The recordings of a folder, itself or its direct children, in the order of the plan or of their start.
+
+    Whether they can be read is not asked: those that tell no start come last, and a damaged plan orders nothing.
+    """
+    if _is_recording(folder):
         return (folder,)
-    plan = read_plan(folder)
+    try:
+        plan = read_plan(folder)
+    except RecordingError:
+        plan = None
     if plan is not None:
-        return tuple(folder / run.folder for run in plan.runs if (folder / run.folder / EXPERIMENT).is_file())
+        return tuple(folder / run.folder for run in plan.runs if _is_recording(folder / run.folder))
     if not folder.is_dir():
         return ()
-    found = [child for child in folder.iterdir() if (child / EXPERIMENT).is_file()]
-    return tuple(sorted(found, key=lambda child: (read_experiment(child).t0_unix_ns, child.name)))
+    return tuple(sorted((child for child in folder.iterdir() if _is_recording(child)), key=_by_start))
+
+
+def _is_recording(folder: Path) -> bool:
+    """Also where the folder lets nobody in: whoever opens it is told."""
+    try:
+        return (folder / EXPERIMENT).is_file()
+    except PermissionError:
+        return True
+
+
+def _by_start(folder: Path) -> tuple[bool, int, str]:
+    try:
+        return False, read_experiment(folder).t0_unix_ns, folder.name
+    except RecordingError:
+        return True, 0, folder.name
 
 
 def _pretty(document: msgspec.Struct) -> bytes:
@@ -97,6 +117,11 @@ def _read(path: Path, kind: type[T]) -> T:
     except OSError as error:
         raise RecordingError(f"{path} cannot be read: {error.strerror}.", hint="Check its permissions.") from error
     except msgspec.MsgspecError as error:
-        raise RecordingError(
-            f"{path} is damaged: {error}.", hint="Only the native traces beside it can be read."
-        ) from error
+        raise RecordingError(f"{path} is damaged: {error}.", hint=_damaged_hint(path)) from error
+
+
+def _damaged_hint(path: Path) -> str:
+    if path.name == PLAN:
+        return "Copy it anew from where it was made; the recordings beside it are read without it."
+    traces = "its native traces can be read by themselves: meshscope analyze"
+    return f"Copy it anew from where it was made; {traces} {path.parent / TRACES} (or {path.parent / 'plugins'})"

@@ -14,11 +14,15 @@ import msgspec
 
 from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
 from meshscope.analysis.collectives import CollectiveTotal, collectives
+from meshscope.analysis.counting import counted
 from meshscope.analysis.devices import devices
 from meshscope.analysis.memory import RankMemory, memory
+from meshscope.analysis.memory_doubts import memory_doubts
 from meshscope.analysis.standing import device_kind
 from meshscope.analysis.steps import Steps, steps
+from meshscope.reports.comparison_json import comparison_json
 from meshscope.run import Run
+from meshscope.units import printable
 
 FORMAT = 1
 
@@ -41,11 +45,26 @@ def analysis_json(runs: Sequence[Run], refused: Iterable[tuple[str, str, str]] =
 def analysis(runs: Sequence[Run], refused: Iterable[tuple[str, str, str]] = ()) -> dict[str, Any]:
     """The same as plain values."""
     inside = [(f"{run.path}/{path}", why, hint) for run in runs for path, why, hint in run.refused]
-    return {
+    said = {
         "format": FORMAT,
         "recordings": [_recording(run) for run in runs],
+        "comparison": comparison_json(runs),
         "refused": [{"path": path, "why": why, "hint": hint} for path, why, hint in (*refused, *inside)],
     }
+    return {name: _encodable(value) for name, value in said.items()}
+
+
+def _encodable(said: Any) -> Any:
+    """Names of files may hold bytes that are no text: JSON has no way to say them."""
+    if isinstance(said, dict):
+        return {_encodable(name): _encodable(value) for name, value in said.items()}
+    if isinstance(said, list):
+        return [_encodable(value) for value in said]
+    return printable(said) if isinstance(said, str) and _has_surrogate(said) else said
+
+
+def _has_surrogate(text: str) -> bool:
+    return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _recording(run: Run) -> dict[str, Any]:
@@ -53,6 +72,8 @@ def _recording(run: Run) -> dict[str, Any]:
     for window in run.windows:
         for what, why in window.cannot_say:
             _doubt(doubts, what, why)
+    if run.skipped_lines:
+        _doubt(doubts, "journal", f"{counted(run.skipped_lines, 'line')} of it could not be read")
     said = {
         "path": run.path,
         "framework": run.experiment.framework,
@@ -66,6 +87,8 @@ def _recording(run: Run) -> dict[str, Any]:
         "devices": _devices(run, doubts),
         "findings": [],
     }
+    for what, why in memory_doubts(run):
+        _doubt(doubts, what, why)
     listed = [{"what": what, "why": why} for what, whys in sorted(doubts.items()) for why in whys]
     return said | {"cannot_say": listed}
 
@@ -91,7 +114,7 @@ def _rank(run: Run, rank: RankBreakdown, doubts: Doubts) -> dict[str, Any]:
         said["breakdown"] = _breakdown(rank.total)
         if rank.per_step is not None:
             said["per_step"] = _breakdown(rank.per_step) | {"steps": len(rank.steps)}
-        else:
+        elif all(window.is_complete for window in mine):
             _doubt(doubts, "per_step", _NO_STEP)
     said["events"] = {
         "read": rank.events_read,

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
+from meshscope.analysis.counting import counted
 from meshscope.analysis.memory import CATEGORIES, RankMemory, memory
 from meshscope.analysis.overlap import CollectiveOverlap, overlap
 from meshscope.analysis.progress import progress
@@ -24,11 +25,13 @@ _SHORT = dict(zip(CATEGORIES, ("params", "grads", "optim", "activ", "temp"), str
 def run_lines(run: Run) -> list[str]:
     """Lines of at most 80 characters (names of files may be longer)."""
     lines = wrapped(_title(run), indent="")
-    lines += _split(run, breakdown(run))
+    lines += _split(breakdown(run))
     lines += _collectives(overlap(run))
     lines += _memory(memory(run))
     lines += _steps(steps(run))
     lines += _events(run)
+    lines += _refused(run)
+    lines += _unread(run)
     return lines + _unsaid(run)
 
 
@@ -43,20 +46,21 @@ def _title(run: Run) -> str:
 
 
 def _ranks(count: int, kind: str) -> str:
-    return f"{count} {kind} rank{'s' if count != 1 else ''}"
+    return counted(count, f"{kind} rank")
 
 
-def _split(run: Run, ranks: tuple[RankBreakdown, ...]) -> list[str]:
-    """Per rank, the mean complete step; the whole window where no step is complete."""
+def _split(ranks: tuple[RankBreakdown, ...]) -> list[str]:
+    """Per rank, the mean complete step; whole windows where no rank has a complete one."""
     known = [rank for rank in ranks if rank.device_kind != "none"]
     if not known:
         return []
-    has_steps = all(rank.per_step is not None for rank in known)
-    of = f"mean of {_numbers(known[0].steps)}" if has_steps else "whole windows: no step lies wholly in one"
+    has_steps = any(rank.per_step is not None for rank in known)
+    profiled = [step for rank in known for step in rank.steps]
+    of = f"mean of {_numbers(profiled)}" if has_steps else "whole windows: no step lies wholly in one"
     rows = [_split_row(str(rank.rank), rank.per_step if has_steps else rank.total) for rank in known[:MOST_RANKS]]
     heading = ("rank", "ms", "compute", "hidden", "exposed", "copy", "idle", "wait ms")
     lines = wrapped(f"where a step goes, in % of it ({of}); compute beside what it hides:", indent="  ")
-    return [*lines, *table(heading, rows, indent="    "), *_more(len(known)), *_refused(run)]
+    return [*lines, *table(heading, rows, indent="    "), *_more(len(known))]
 
 
 def _split_row(name: str, found: Breakdown | None) -> tuple[str, ...]:
@@ -73,7 +77,7 @@ def _refused(run: Run) -> list[str]:
 
 
 def _more(count: int) -> list[str]:
-    return [f"    … {count - MOST_RANKS} more ranks"] if count > MOST_RANKS else []
+    return [f"    … {counted(count - MOST_RANKS, 'more rank')}"] if count > MOST_RANKS else []
 
 
 def _numbers(values: Iterable[int]) -> str:
@@ -136,7 +140,7 @@ def _steps(found: Steps) -> list[str]:
     if not math.isnan(found.compile_ns):
         said += f"; compiled in {duration(found.compile_ns)}"
     if found.recompilations:
-        said += f"; compiled again {found.recompilations} times"
+        said += f"; compiled again {counted(found.recompilations, 'time')}"
     said += f"; {rate(found.samples_per_s)} samples/s, {rate(found.tokens_per_s)} tokens/s"
     return [*wrapped(said, hanging="  "), *wrapped(_profiler(found), hanging="  ")]
 
@@ -146,7 +150,10 @@ def _profiler(found: Steps) -> str:
         return "profiler: not used"
     longer = "" if math.isnan(found.profiled_slowdown_frac) else f" ({_signed(found.profiled_slowdown_frac)})"
     cost = percent(found.profiler_cost_frac)
-    took = f"profiler: {found.profiled} profiled steps took {duration(found.profiled_median_ns)}{longer}"
+    took = (
+        f"profiler: {counted(found.profiled, 'step')} that profiling touched took "
+        f"{duration(found.profiled_median_ns)}{longer}"
+    )
     return f"{took}; with starting and stopping it, that is {cost} of the training time"
 
 
@@ -170,6 +177,12 @@ def _counted(verb: str, files: dict[str, dict[str, int]]) -> str:
     for counts in files.values():
         total.update(counts)
     return "".join(f"; {verb} {count} ({reason})" for reason, count in sorted(total.items()))
+
+
+def _unread(run: Run) -> list[str]:
+    if not run.skipped_lines:
+        return []
+    return wrapped(f"not read: {counted(run.skipped_lines, 'line')} of the journal", hanging="  ")
 
 
 def _unsaid(run: Run) -> list[str]:

@@ -20,7 +20,8 @@ def report(runs: Sequence[Run], *, encoding: str | None = None, answer_last: boo
 
     ``answer_last`` puts the comparison at the end, where it stays in sight of who watched the lines go by.
     """
-    compared = [] if all(not run.experiment.strategy for run in runs) else _compared(comparison(tuple(runs)))
+    recorded = tuple(run for run in runs if run.experiment.strategy)
+    compared = _compared(comparison(recorded)) if recorded else []
     details = [line for run in runs for line in ("", *run_lines(run))]
     lines = [*details, "", *compared] if answer_last else [*compared, *details]
     text = "\n".join(printable(line) for line in lines).strip("\n")

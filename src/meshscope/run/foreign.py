@@ -18,6 +18,7 @@ from meshscope.errors import InputError, TraceError
 from meshscope.experiment import Experiment
 from meshscope.run.ledger import fold
 from meshscope.run.state import Run
+from meshscope.run.traces import unstepped
 from meshscope.spans import Window
 
 _JAX_COPY = ".trace.json.gz"
@@ -103,7 +104,8 @@ def _fits(new: Sequence[Window], group: Sequence[Sequence[Window]]) -> bool:
 
 
 def _run(files: list[Path], windows: dict[Path, tuple[Window, ...]]) -> Run:
-    mine = [replace(window, source=str(file)) for file in files for window in windows[file]]
+    named = [replace(window, source=str(file)) for file in files for window in windows[file]]
+    mine = [window if window.is_complete else unstepped(window) for window in named]
     has_time = all(window.has_unix_time for window in mine)
     t0_unix_ns = min(window.start_ns for window in mine) if has_time else 0
     if has_time:

@@ -10,22 +10,26 @@ from meshscope.errors import RecordingError
 from meshscope.experiment import Plan
 from meshscope.recording.entries import Ended, Entry
 from meshscope.recording.journal import Tail
-from meshscope.recording.layout import JOURNAL, read_plan, recordings
+from meshscope.recording.layout import JOURNAL, PLAN, read_plan, recordings
 from meshscope.run.reading import RunReader
 from meshscope.run.state import SILENCE_NS, Run
+
+Refusal = tuple[str, str, str]
 
 
 class Gallery:
     """The recordings of a folder (or the one recording that it is), growing while the plan is carried out.
 
-    Raises RecordingError when there is neither a plan nor a recording.
+    What cannot be read costs nothing else: see ``refused``. Raises RecordingError when there is neither a plan nor a
+    recording, or nothing but what cannot be read.
     """
 
     def __init__(self, folder: Path, *, wall: Callable[[], int] = time.time_ns) -> None:
         self._folder = folder
         self._wall = wall
         self._readers: dict[Path, RunReader] = {}
-        self.plan: Plan | None = read_plan(folder)
+        self._refused: dict[Path, Refusal] = {}
+        self.plan: Plan | None = self._read_plan()
         self._supervisor: list[Entry] = []
         self._tails: dict[Path, Tail] = {}
         self._find()
@@ -48,6 +52,11 @@ class Gallery:
         self._poll()
         t0_unix_ns = self.plan.t0_unix_ns
         return tuple(entry for entry in self._supervisor if t0_unix_ns + entry.t_ns <= unix_ns)
+
+    @property
+    def refused(self) -> tuple[Refusal, ...]:
+        """(path, why, hint) of the plan and the recordings that are there and cannot be read."""
+        return tuple(self._refused.values())
 
     @property
     def start_unix_ns(self) -> int:
@@ -86,9 +95,29 @@ class Gallery:
         if self.plan is None and self._readers:
             return
         found = recordings(self._folder)
-        if len(found) > len(self._readers):
-            known = self._readers
-            self._readers = {f: known[f] if f in known else RunReader(f, wall=self._wall) for f in found}
+        if any(path not in self._readers and path not in self._refused for path in found):
+            opened = {path: self._opened(path) for path in found if path not in self._refused}
+            self._readers = {path: reader for path, reader in opened.items() if reader is not None}
+        if self._refused and not self._readers:
+            _, why, hint = self.refused[-1]
+            raise RecordingError(why, hint=hint)
+
+    def _opened(self, path: Path) -> RunReader | None:
+        if path in self._readers:
+            return self._readers[path]
+        try:
+            return RunReader(path, wall=self._wall)
+        except RecordingError as error:
+            self._refused[path] = (str(path), error.message, error.hint)
+            return None
+
+    def _read_plan(self) -> Plan | None:
+        """Without its plan a comparison is loose recordings."""
+        try:
+            return read_plan(self._folder)
+        except RecordingError as error:
+            self._refused[self._folder / PLAN] = (str(self._folder / PLAN), error.message, error.hint)
+            return None
 
     def _poll(self) -> None:
         for path in sorted((self._folder / JOURNAL).glob("*.jsonl")) if self.plan is not None else ():

@@ -54,7 +54,7 @@ class RunReader:
             now_ns = unix_ns - self.start_unix_ns
             seen = bisect_right(self._times, now_ns)
             if self._last is not None and self._last[0] == seen and not self._last[1].refused:
-                run = replace(self._last[1], now_ns=now_ns)
+                run = replace(self._last[1], now_ns=now_ns, skipped_lines=self._feed.skipped)
             else:
                 run = self._fold(now_ns, seen)
             self._last = seen, run

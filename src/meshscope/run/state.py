@@ -31,7 +31,8 @@ class Run:
 
     ``windows`` are the profiled stretches read from native traces, by (rank, start); ``refused`` pairs the
     path of a trace that could not be read with the reason and a hint. ``ended`` is None while the run goes on, and also
-    for a recording whose supervisor was killed: then ``now_ns`` is far past ``last_entry_ns``.
+    for a recording whose supervisor was killed: then ``now_ns`` is far past ``last_entry_ns``. ``skipped_lines`` counts
+    the journal's lines that say nothing, or something that cannot be.
     """
 
     path: str

@@ -67,8 +67,10 @@ class Traces:
     ) -> tuple[Window, ...]:
         if entry.path in self._settled:
             return self._settled[entry.path]
-        placed = tuple(_stepped(_ranked(window, entry, ranks), entry, steps) for window in windows)
-        if all(len(window.steps) >= entry.end_step - entry.first_step for window in placed):
+        ranked = (_ranked(window, entry, ranks) for window in windows)
+        placed = tuple(_stepped(w, entry, steps) if w.is_complete else unstepped(w) for w in ranked)
+        wanted = entry.end_step - entry.first_step
+        if all(len(window.steps) >= wanted or not window.is_complete for window in placed):
             self._settled[entry.path] = placed  # else the journal may still bring the times of its steps
         return placed
 
@@ -119,6 +121,13 @@ def _stepped(window: Window, entry: TraceWritten, steps: StepTable) -> Window:
     rows = (steps.rank == entry.rank) & np.isin(steps.step, wanted)
     bounds = np.stack((steps.start_ns[rows], steps.end_ns[rows]), axis=1)
     return _with_steps(window, steps.step[rows].astype(np.int64), bounds)
+
+
+def unstepped(window: Window) -> Window:
+    """A window whose file was cut, without its steps: what is missing may be of any of them."""
+    why = f"rank {window.rank}: {window.source} was cut short, so none of its steps is known to be whole"
+    bare = _with_steps(window, np.empty(0, dtype=np.int64), np.empty((0, 2), dtype=np.int64))
+    return replace(bare, cannot_say=(*window.cannot_say, ("per_step", why)))
 
 
 def _with_steps(window: Window, numbers: Ints, bounds: Ints) -> Window:
