@@ -36,7 +36,7 @@ def _open(path: Path) -> Opened:
             raise InputError(
                 f"{path} holds no recording yet.", hint=f"Wait for its first strategy: meshscope watch {path}"
             )
-        return Opened(runs, ())
+        return Opened(runs, gallery.refused)
     return open_traces((path,))
 
 
