@@ -38,9 +38,15 @@ def gradient_bytes(module: torch.nn.Module) -> int:
 
     With ``gradient_as_bucket_view`` gradients lie in the buckets; without it the buckets are a second copy.
     """
-    gradients = sum(storages(p.grad for p in module.parameters() if p.grad is not None).values())
+    gradients = sum(storage.nbytes() for storage in gradient_storages(module))
     buckets = _bucket_bytes(module)
     return gradients + buckets if has_bucket_copies(module) else max(gradients, buckets)
+
+
+def gradient_storages(module: torch.nn.Module) -> list[torch.UntypedStorage]:
+    """The storages under the gradients that are alive now, each once."""
+    found = (local(p.grad).untyped_storage() for p in module.parameters() if p.grad is not None)
+    return list({storage.data_ptr(): storage for storage in found}.values())
 
 
 def _bucket_bytes(module: torch.nn.Module) -> int:

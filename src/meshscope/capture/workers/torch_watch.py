@@ -121,9 +121,11 @@ class TorchWatch:
         window = self._windows.at(number)
         if window is not None and self._profile is None:
             self._journal.phase("warming profiler" if number < window.first_step else "profiling")
-            if window.has_memory and self._account is not None:
-                self._account.note_window()
             self._profile = TorchProfile(window, number, has_cuda=self._device.is_cuda)
+        profile = self._profile
+        if profile is not None and profile.window.has_memory and number == profile.window.first_step and self._account:
+            # Growth counts from the first recorded step: at warm-up the optimizer may have no state yet.
+            self._account.note_window()
         self._device.reset_peak()
 
     def _done(self, start_ns: int, end_ns: int) -> None:
