@@ -73,8 +73,8 @@ class TorchWatch:
         with saved or nullcontext():
             yield
         end_ns = self._journal.now_ns()
-        if saved is not None and saved.size_by_address and self._account is not None:
-            self._account.note_saved(saved.size_bytes)
+        if saved is not None and saved.peak_bytes and self._account is not None:
+            self._account.note_saved(saved.peak_bytes)
         self._done(start_ns, end_ns)
         self._end()
 
