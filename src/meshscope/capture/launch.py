@@ -40,6 +40,8 @@ def plan(request: Request) -> Plan:
     _refuse_broken(found)
     ranks = request.ranks or default_ranks(found)
     runs = [_planned(request, workload, ranks, found[workload.framework]) for workload in workloads]
+    steps = min(scripts.resolved(request, w, run.ranks).steps for w, run in zip(workloads, runs, strict=True))
+    _refuse_long_windows(request.windows, steps)
     out = _free(Path(request.out or default_folder(request.model)).expanduser().absolute())
     settled = dataclasses.replace(request, ranks=ranks, out=str(out), workloads=str(scripts.folder(request)))
     return Plan(
@@ -48,7 +50,7 @@ def plan(request: Request) -> Plan:
         ranks=ranks,
         model=request.model,
         request=as_plain(settled),
-        notes=[*notes, *_uneven(runs, found)],
+        notes=[*notes, *_uneven(runs, found), *_unprofiled(request.windows, steps)],
     )
 
 
@@ -149,6 +151,22 @@ def _planned(request: Request, workload: Workload, ranks: int, framework: Framew
         ranks=own_ranks,
         devices=list(framework.names[:own_ranks]) if kind != "cpu" else [],
     )
+
+
+def _refuse_long_windows(windows: Windows, steps: int) -> None:
+    """InputError when no window fits into the run, whose first step is never profiled. A run of one step may be."""
+    if windows.active >= max(2, steps):
+        longest = max(1, steps - 1)
+        raise InputError(
+            f"A window of {windows.active} steps does not fit into a run of {steps}, whose first step is not profiled.",
+            hint=f"Use --window {longest}, or --steps {windows.active + 1} or more.",
+        )
+
+
+def _unprofiled(windows: Windows, steps: int) -> list[str]:
+    if windows.active and steps < 2:
+        return ["Nothing is profiled in a run of one step: the first step only warms up."]
+    return []
 
 
 def _uneven(runs: list[PlannedRun], found: dict[str, Framework]) -> list[str]:
