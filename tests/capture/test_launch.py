@@ -188,6 +188,16 @@ def test_ranks_share_the_cores_and_a_baseline_gets_one_share(monkeypatch: pytest
     assert "OMP_NUM_THREADS" not in jax.environment or jax.environment["OMP_NUM_THREADS"] != "4"
 
 
+def test_a_recording_says_how_many_cores_its_run_may_use(here: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "cores", lambda: tuple(range(16)))
+    plan = _plan("toy", "toy-single", "jax-toy", ranks=4)
+    settled = request.from_plain(plan.request)
+    assert [commands.experiment(settled, run).cores for run in plan.runs] == [16, 4, 16]
+    here(torch=GPUS)
+    plan = _plan("toy-single", ranks=4)
+    assert commands.experiment(request.from_plain(plan.request), plan.runs[0]).cores == 16, "a GPU's host is not shared"
+
+
 def test_more_ranks_than_cores_still_leave_each_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "cores", lambda: (0, 1))
     assert machine.threads_per_rank(4) == 1
