@@ -1,4 +1,4 @@
-"""The peak of a torch rank on a CPU, of a model whose sizes are known by hand."""
+"""The peak and the optimizer's state of a torch rank on a CPU, of a model whose sizes are known by hand."""
 
 from __future__ import annotations
 
@@ -40,3 +40,14 @@ def test_a_peak_below_what_is_alive_together_is_not_told(found: dict) -> None:
     assert memory.get("peak_bytes", -1) == -1
     assert memory.get("peak_how", "") == ""
     assert memory["categories"] == {"parameters": 40, "gradients": 2}
+
+
+def test_an_optimizer_that_has_no_state_yet_is_left_out(found: dict) -> None:
+    """The only update of a run of one step makes the state: what was counted right before it is not its size."""
+    assert set(found["one step"]["categories"]) == {"parameters", "gradients", "activations"}
+    assert set(found["one step"]["how"]) == {"parameters", "gradients", "activations"}
+
+
+def test_an_optimizer_that_needs_no_state_holds_nothing(found: dict) -> None:
+    assert found["plain SGD"]["categories"]["optimizer"] == 0
+    assert found["SGD"]["categories"]["optimizer"] == WEIGHTS

@@ -38,7 +38,9 @@ def post(recording: Path, steps: int) -> Post:
     return Post(recording, experiment, journal, SimpleNamespace(compile=False), 0, 0, check_every=0)
 
 
-def measured(recording: Path, *, steps: int, window: Ask | None, clears: str = "after") -> dict:
+def measured(
+    recording: Path, *, steps: int, window: Ask | None, clears: str = "after", momentum: float | None = None
+) -> dict:
     """The newest measurement of a run of one linear layer."""
     own = post(recording, steps)
     if window is not None:
@@ -46,6 +48,8 @@ def measured(recording: Path, *, steps: int, window: Ask | None, clears: str = "
     watch = TorchWatch(own)
     model = torch.nn.Linear(WIDTH, WIDTH, bias=False)
     update = torch.optim.AdamW(model.parameters(), fused=True)
+    if momentum is not None:
+        update = torch.optim.SGD(model.parameters(), lr=0.1, momentum=momentum)
     watch.started(parameters=lambda: model, optimizer=lambda: update)
     for step in range(steps):
         with watch.step(step):
@@ -84,6 +88,9 @@ if __name__ == "__main__":
         "late": measured(folder / "c", steps=10, window=window(6, 7)),
         "cleared at start": measured(folder / "f", steps=10, window=window(1, 3), clears="at start"),
         "two steps": measured(folder / "d", steps=2, window=window(1, 2)),
+        "one step": measured(folder / "g", steps=1, window=None),
+        "plain SGD": measured(folder / "h", steps=2, window=None, momentum=0.0),
+        "SGD": measured(folder / "i", steps=2, window=None, momentum=0.9),
         "too small": too_small(folder / "e"),
     }
     print(json.dumps(found), flush=True)

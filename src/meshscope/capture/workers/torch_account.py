@@ -23,13 +23,18 @@ class Account:
     _before_window_bytes: int = 0
     _old_gradients: list[tuple[StorageWeakRef, int]] = field(default_factory=list)
 
-    def note_trees(self) -> None:
-        """Right before the optimizer's update, when every gradient is alive."""
+    def note_trees(self, *, is_first_update: bool) -> None:
+        """Right before the optimizer's update, when every gradient is alive.
+
+        The first update makes the optimizer's state: without any before it, nothing is known of its size. One that
+        has none after an update (plain SGD) needs none.
+        """
         self.sizes |= {
             "parameters": torch_memory.parameter_bytes(self.module),
             "gradients": torch_memory.gradient_bytes(self.module),
-            "optimizer": torch_memory.optimizer_bytes(self.optimizer),
         }
+        if self.optimizer.state or not is_first_update:
+            self.sizes["optimizer"] = torch_memory.optimizer_bytes(self.optimizer)
 
     def note_saved(self, size_bytes: int) -> None:
         self.sizes["activations"] = size_bytes

@@ -40,7 +40,7 @@ class TorchWatch:
         self._wait_ns = 0
         self._shape: tuple[int, ...] = ()
         self._is_compiling = False
-        self._is_after_window = False
+        self._is_after_window = self._has_updated = False
         self._gradient_sum: float | None = None
         self._journal.append(
             RankStarted(
@@ -191,7 +191,8 @@ class TorchWatch:
         if self._account is None:
             return
         if self._step == self._post.memory_step():
-            self._account.note_trees()
+            self._account.note_trees(is_first_update=not self._has_updated)
+        self._has_updated = True
         if self._post.is_check(self._step):
             gradients = (p.grad for p in self._account.module.parameters() if p.grad is not None)
             self._gradient_sum = torch_checks.checksum(gradients)
