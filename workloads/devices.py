@@ -64,6 +64,18 @@ def jax_device(options: Options) -> jax.Device:
     return jax_devices(options)[0]
 
 
+def jax_compiler_options(options: Options) -> dict[str, str]:
+    """What XLA must be told beside the program: for ``--checkpoint-activations``, to leave it as it is written.
+
+    On CPU it drops the barriers around what is to be computed again before it merges equal computations, and merges
+    these with those of the forward pass: everything is computed once and kept. Without that pass the barriers stay.
+    """
+    import jax
+
+    is_undone = options.checkpoint_activations and jax.default_backend() == "cpu"
+    return {"xla_disable_hlo_passes": "cse_barrier_expander"} if is_undone else {}
+
+
 def _check_alone(asked: int) -> None:
     if asked != 1:
         raise OptionError(

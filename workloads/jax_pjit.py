@@ -34,7 +34,7 @@ import jax.numpy as jnp
 import optax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec  # parallel
 
-from devices import jax_devices  # parallel
+from devices import jax_compiler_options, jax_devices  # parallel
 from models.flax_transformer import Transformer
 from options import Options, by_hand, check
 from tokens import micro_batches
@@ -88,7 +88,7 @@ def train(options: Options, watch: Watch) -> list[float]:
     params, opt_state = jax.jit(init, out_shardings=shardings)(key)  # parallel
     with watch.compiling("the training step"):
         jitted = jax.jit(update, donate_argnums=(0, 1), out_shardings=(*shardings, replicated))  # parallel
-        compiled = jitted.lower(params, opt_state, fetch(0)).compile()
+        compiled = jitted.lower(params, opt_state, fetch(0)).compile(jax_compiler_options(options))
     watch.started(parameters=lambda: params, optimizer=lambda: opt_state, compiled=compiled, key=key)
 
     losses = []

@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np  # parallel
 import optax
 
-from devices import jax_devices  # parallel
+from devices import jax_compiler_options, jax_devices  # parallel
 from models.flax_transformer import Transformer
 from options import Options, by_hand, check
 from tokens import micro_batches
@@ -67,7 +67,7 @@ def train(options: Options, watch: Watch) -> list[float]:
     params, opt_state = jax.pmap(init, devices=devices)(jnp.broadcast_to(key, ranks))  # parallel
     with watch.compiling("the training step"):
         jitted = jax.pmap(update, "data", devices=devices, out_axes=(0, 0, None), donate_argnums=(0, 1))  # parallel
-        compiled = jitted.lower(params, opt_state, fetch(0)).compile()
+        compiled = jitted.lower(params, opt_state, fetch(0)).compile(jax_compiler_options(options))
     watch.started(parameters=lambda: params, optimizer=lambda: opt_state, compiled=compiled, key=key)
 
     losses = []

@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from devices import jax_device
+from devices import jax_compiler_options, jax_device
 from models.flax_transformer import Transformer
 from options import Options, by_hand, check
 from tokens import micro_batches
@@ -64,7 +64,7 @@ def train(options: Options, watch: Watch) -> list[float]:
     params, opt_state = jax.jit(init)(key)
     with watch.compiling("the training step"):
         jitted = jax.jit(update, donate_argnums=(0, 1))
-        compiled = jitted.lower(params, opt_state, fetch(0)).compile()
+        compiled = jitted.lower(params, opt_state, fetch(0)).compile(jax_compiler_options(options))
     watch.started(parameters=lambda: params, optimizer=lambda: opt_state, compiled=compiled, key=key)
 
     losses = []

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from meshscope.capture import commands, frameworks, launch, machine, request
+from meshscope.capture import commands, frameworks, launch, machine, request, windows
 from meshscope.capture.frameworks import Framework
 from meshscope.capture.launch import Request, Windows
 from meshscope.errors import InputError, LaunchError, MissingPackageError
@@ -72,6 +72,25 @@ def test_a_batch_that_ranks_do_not_divide_is_refused() -> None:
 )
 def test_numbers_without_meaning_are_refused(wrong: dict) -> None:
     assert _refusal("toy", **wrong)
+
+
+@pytest.mark.parametrize(("active", "steps"), [(100, 10), (10, 10), (2, 1), (2, 2)])
+def test_a_window_that_does_not_fit_into_the_run_is_refused(active: int, steps: int) -> None:
+    error = _refusal("toy", steps=steps, windows=Windows(active=active))
+    assert error.message.startswith(f"A window of {active} steps does not fit into a run of {steps}")
+    assert f"--steps {active + 1} or more" in error.hint
+
+
+def test_a_window_of_all_steps_but_the_first_is_planned() -> None:
+    plan = _plan("toy", steps=10, windows=Windows(active=9))
+    assert plan.notes == []
+    assert windows.opening(Windows(active=9), 10)
+
+
+def test_a_run_of_one_step_is_planned_and_says_that_nothing_is_profiled() -> None:
+    (note,) = _plan("toy", steps=1).notes
+    assert note.startswith("Nothing is profiled")
+    assert _plan("toy", steps=1, windows=Windows(active=0)).notes == []
 
 
 def test_more_ranks_than_gpus_are_refused(here: Callable) -> None:
@@ -167,6 +186,16 @@ def test_ranks_share_the_cores_and_a_baseline_gets_one_share(monkeypatch: pytest
     assert (one.environment["OMP_NUM_THREADS"], one.cores) == ("4", (0, 1, 2, 3))
     assert jax.environment["JAX_NUM_CPU_DEVICES"] == "4"
     assert "OMP_NUM_THREADS" not in jax.environment or jax.environment["OMP_NUM_THREADS"] != "4"
+
+
+def test_a_recording_says_how_many_cores_its_run_may_use(here: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "cores", lambda: tuple(range(16)))
+    plan = _plan("toy", "toy-single", "jax-toy", ranks=4)
+    settled = request.from_plain(plan.request)
+    assert [commands.experiment(settled, run).cores for run in plan.runs] == [16, 4, 16]
+    here(torch=GPUS)
+    plan = _plan("toy-single", ranks=4)
+    assert commands.experiment(request.from_plain(plan.request), plan.runs[0]).cores == 16, "a GPU's host is not shared"
 
 
 def test_more_ranks_than_cores_still_leave_each_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:

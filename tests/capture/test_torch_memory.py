@@ -39,6 +39,16 @@ def test_saved_tensors_are_the_activations_and_never_a_parameter(found: dict, ki
     assert found[kind]["activations"] == SAVED
 
 
+@pytest.mark.parametrize("kind", ["plain ×4", "fsdp ×4"])
+def test_micro_batches_keep_their_activations_one_after_another(found: dict, kind: str) -> None:
+    assert found[kind]["activations"] == SAVED // 4
+
+
+@pytest.mark.parametrize("kind", ["plain", "ddp", "fsdp", "plain ×4", "fsdp ×4"])
+def test_after_backward_no_activation_is_kept(found: dict, kind: str) -> None:
+    assert found[kind]["activations_after"] == 0
+
+
 @pytest.mark.parametrize(
     ("kind", "before", "after"),
     [("plain", WEIGHTS, 0), ("ddp", WEIGHTS, WEIGHTS), ("ddp copies", 2 * WEIGHTS, WEIGHTS), ("fsdp", WEIGHTS, 0)],
@@ -47,3 +57,7 @@ def test_gradients_live_on_in_ddp_s_buckets_when_they_are_cleared(
     found: dict, kind: str, before: int, after: int
 ) -> None:
     assert (found[kind]["gradients"], found[kind]["gradients_after"]) == (before, after)
+
+
+def test_what_comes_to_lie_where_a_freed_parameter_lay_is_an_activation(found: dict) -> None:
+    assert found["recognised"] == {"before": True, "after": False}

@@ -112,6 +112,16 @@ def test_a_watch_is_told_everything_in_order(train: Train, script: str) -> None:
         assert rank["told"] == ["started", *steps, "finished"]
 
 
+@pytest.mark.live
+@pytest.mark.slow
+@pytest.mark.parametrize(("script", "ranks"), [("jax_single", 1), ("jax_pmap", 2), ("jax_pjit", 2)])
+def test_checkpointed_activations_leave_the_compiler_less_to_keep(train: Train, script: str, ranks: int) -> None:
+    """XLA's CPU compiler, left to itself, undoes it to the byte."""
+    sizes = ("--layers", "6", "--vocab", "64", "--batch", "16", "--steps", "1")
+    kept, again = (train(script, ranks, *sizes, *flags).ranks[0] for flags in ((), ("--checkpoint-activations",)))
+    assert again["temporaries"] < 0.6 * kept["temporaries"]
+
+
 VARIANTS = ((), ("--accumulate", "2"), ("--checkpoint-activations",), ("--accumulate", "2", "--checkpoint-activations"))
 MATRIX = [
     *((single, 1, flags) for single in ("torch_single", "jax_single") for flags in VARIANTS[1:]),

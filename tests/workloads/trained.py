@@ -36,7 +36,8 @@ class Witness(Watch):
         self.parameters = _local_size(model)
         self._current = parameters, optimizer
         if compiled is not None:
-            self.memory = {"arguments": compiled.memory_analysis().argument_size_in_bytes}
+            plan = compiled.memory_analysis()
+            self.memory = {"arguments": plan.argument_size_in_bytes, "temporaries": plan.temp_size_in_bytes}
         assert state is not None
 
     @contextmanager

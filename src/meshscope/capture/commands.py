@@ -53,7 +53,7 @@ def experiment(request: Request, planned: PlannedRun) -> Experiment:
         global_batch=options.batch,
         sequence_length=getattr(options, "seq", 0),
         threads_per_rank=_threads(request, planned) if workload.launch == "torchrun" else 0,
-        cores=len(machine.cores()),
+        cores=len(_own_cores(request, planned) or machine.cores()),
         host=machine.host(),
         versions=machine.versions() | {"python": sys.version.split()[0]},
         devices=list(planned.devices),
@@ -73,12 +73,17 @@ def command(request: Request, planned: PlannedRun, recording: Path) -> Command:
         "--",
         *scripts.arguments(workload, options),
     ]
-    is_bound = planned.is_baseline and planned.device_kind == "cpu"
     return Command(
         line=(*_launch_line(workload, planned.ranks, recording), "-m", *worker),
         environment=_environment(request, planned, workload),
-        cores=machine.share_of_cores(request.ranks or 1) if is_bound else (),
+        cores=_own_cores(request, planned),
     )
+
+
+def _own_cores(request: Request, planned: PlannedRun) -> tuple[int, ...]:
+    """The cores a run is bound to, which a baseline on CPU is, to one rank's share; () for all of them."""
+    is_bound = planned.is_baseline and planned.device_kind == "cpu"
+    return machine.share_of_cores(request.ranks or 1) if is_bound else ()
 
 
 def _launcher(workload: Workload, ranks: int) -> list[str]:

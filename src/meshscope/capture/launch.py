@@ -11,13 +11,13 @@ from pathlib import Path
 
 import psutil
 
-from meshscope.capture import frameworks, machine, scripts
+from meshscope.capture import frameworks, machine, places, scripts
 from meshscope.capture.frameworks import Framework
+from meshscope.capture.places import default_folder
 from meshscope.capture.request import Request, Windows, as_plain, checked
 from meshscope.discovery import Workload
-from meshscope.errors import InputError, LaunchError, MissingPackageError
+from meshscope.errors import InputError, MissingPackageError
 from meshscope.experiment import Plan, PlannedRun
-from meshscope.recording.layout import EXPERIMENT, LOGS, PLAN, create_plan
 
 __all__ = ["Request", "Windows", "default_folder", "is_running", "plan", "start"]
 
@@ -40,23 +40,29 @@ def plan(request: Request) -> Plan:
     _refuse_broken(found)
     ranks = request.ranks or default_ranks(found)
     runs = [_planned(request, workload, ranks, found[workload.framework]) for workload in workloads]
-    out = _free(Path(request.out or default_folder(request.model)).expanduser().absolute())
-    settled = dataclasses.replace(request, ranks=ranks, out=str(out), workloads=str(scripts.folder(request)))
+    steps = min(scripts.resolved(request, w, run.ranks).steps for w, run in zip(workloads, runs, strict=True))
+    _refuse_long_windows(request.windows, steps)
+    out = places.free(request.out) if request.out else default_folder(request.model)
+    settled = dataclasses.replace(
+        request, ranks=ranks, out=str(out), workloads=places.as_text(scripts.folder(request), "--workloads")
+    )
     return Plan(
         t0_unix_ns=time.time_ns(),
         runs=runs,
         ranks=ranks,
         model=request.model,
         request=as_plain(settled),
-        notes=[*notes, *_uneven(runs, found)],
+        notes=[*notes, *_uneven(runs, found), *_unprofiled(request.windows, steps)],
     )
 
 
 def start(folder: Path, planned: Plan) -> int:
-    """Write the plan to ``folder`` and start its supervisor in a session of its own. Its process id."""
-    create_plan(folder, planned)
+    """Write the plan to ``folder`` and start its supervisor in a session of its own. Its process id.
+
+    Raises LaunchError when the folder cannot be made and InputError when it holds a run; nothing is started then.
+    """
     line = [sys.executable, "-m", "meshscope.capture.supervisor", str(folder)]
-    with (folder / LOGS / "supervisor.txt").open("ab") as log:
+    with places.made(folder, planned) as log:
         child = subprocess.Popen(
             line,
             env=os.environ | {"PYTHONSAFEPATH": "1"},
@@ -80,11 +86,6 @@ def is_running(pid: int) -> bool:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
-
-
-def default_folder(model: str) -> Path:
-    """A folder named after the time of day, under the current one."""
-    return Path("meshscope-runs") / f"{time.strftime('%Y%m%d-%H%M%S')}-{model}"
 
 
 def default_ranks(found: dict[str, Framework]) -> int:
@@ -151,6 +152,22 @@ def _planned(request: Request, workload: Workload, ranks: int, framework: Framew
     )
 
 
+def _refuse_long_windows(windows: Windows, steps: int) -> None:
+    """InputError when no window fits into the run, whose first step is never profiled. A run of one step may be."""
+    if windows.active >= max(2, steps):
+        longest = max(1, steps - 1)
+        raise InputError(
+            f"A window of {windows.active} steps does not fit into a run of {steps}, whose first step is not profiled.",
+            hint=f"Use --window {longest}, or --steps {windows.active + 1} or more.",
+        )
+
+
+def _unprofiled(windows: Windows, steps: int) -> list[str]:
+    if windows.active and steps < 2:
+        return ["Nothing is profiled in a run of one step: the first step only warms up."]
+    return []
+
+
 def _uneven(runs: list[PlannedRun], found: dict[str, Framework]) -> list[str]:
     """A note per framework that runs on CPU while another one runs on accelerators."""
     if len({run.device_kind for run in runs}) < 2:
@@ -162,15 +179,3 @@ def _uneven(runs: list[PlannedRun], found: dict[str, Framework]) -> list[str]:
         f"To mend it: {_CUDA_HINTS[name]}"
         for name in on_cpu
     ]
-
-
-def _free(folder: Path) -> Path:
-    """The folder itself. InputError when it holds a run or cannot be made."""
-    if (folder / PLAN).exists() or (folder / EXPERIMENT).exists():
-        raise InputError(f"{folder} holds a run already.", hint="Choose another folder with --out.")
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file.", hint="Choose a folder with --out.")
-    standing = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    if not standing.is_dir() or not os.access(standing, os.W_OK | os.X_OK):
-        raise LaunchError(f"Nothing can be written to {standing}.", hint="Choose another folder with --out.")
-    return folder

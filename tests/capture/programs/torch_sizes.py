@@ -28,13 +28,14 @@ def sharded() -> torch.nn.Module:
     return fully_shard(whole)
 
 
-def sizes(module: torch.nn.Module) -> dict[str, int]:
+def sizes(module: torch.nn.Module, micro_batches: int = 1) -> dict[str, int]:
     """Of the second step; the gradients right before the update, and again once they are cleared."""
     optimizer = torch.optim.AdamW(module.parameters())
     for _ in range(2):
         optimizer.zero_grad()
         with SavedTensors() as saved:
-            module(torch.ones(8, 32)).sum().backward()
+            for _ in range(micro_batches):
+                module(torch.ones(8 // micro_batches, 32)).sum().backward()
         gradients = torch_memory.gradient_bytes(module)
         optimizer.step()
     optimizer.zero_grad()
@@ -43,8 +44,20 @@ def sizes(module: torch.nn.Module) -> dict[str, int]:
         "gradients": gradients,
         "gradients_after": torch_memory.gradient_bytes(module),
         "optimizer": torch_memory.optimizer_bytes(optimizer),
-        "activations": saved.size_bytes,
+        "activations": saved.peak_bytes,
+        "activations_after": saved.alive_bytes,
     }
+
+
+def recognised() -> dict[str, bool]:
+    """Whether a parameter's address is known as such while the module runs: at first, and after FSDP freed it."""
+    with SavedTensors() as saved:
+        layer = torch.nn.Linear(8, 8, bias=False)
+        saved._enter_module(layer, ())
+        address = layer.weight.untyped_storage().data_ptr()
+        before = saved._frames[0].holds(address)
+        layer.weight.untyped_storage().resize_(0)
+        return {"before": before, "after": saved._frames[0].holds(address)}
 
 
 if __name__ == "__main__":
@@ -55,6 +68,9 @@ if __name__ == "__main__":
         "ddp": sizes(DistributedDataParallel(model(), gradient_as_bucket_view=True)),
         "ddp copies": sizes(DistributedDataParallel(model())),
         "fsdp": sizes(sharded()),
+        "recognised": recognised(),
     }
+    found["plain ×4"] = sizes(model(), micro_batches=4)
+    found["fsdp ×4"] = sizes(sharded(), micro_batches=4)
     print(json.dumps(found), flush=True)
     os._exit(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from meshscope.capture.workers import torch_memory
 from meshscope.capture.workers.post import Post
@@ -20,37 +21,58 @@ class Account:
     optimizer: torch.optim.Optimizer
     sizes: dict[str, int] = field(default_factory=dict)
     _before_window_bytes: int = 0
+    _old_gradients: list[tuple[StorageWeakRef, int]] = field(default_factory=list)
 
-    def note_trees(self) -> None:
-        """Right before the optimizer's update, when every gradient is alive."""
+    def note_trees(self, *, is_first_update: bool) -> None:
+        """Right before the optimizer's update, when every gradient is alive.
+
+        The first update makes the optimizer's state: without any before it, nothing is known of its size. One that
+        has none after an update (plain SGD) needs none.
+        """
         self.sizes |= {
             "parameters": torch_memory.parameter_bytes(self.module),
             "gradients": torch_memory.gradient_bytes(self.module),
-            "optimizer": torch_memory.optimizer_bytes(self.optimizer),
         }
+        if self.optimizer.state or not is_first_update:
+            self.sizes["optimizer"] = torch_memory.optimizer_bytes(self.optimizer)
 
     def note_saved(self, size_bytes: int) -> None:
         self.sizes["activations"] = size_bytes
 
     def note_window(self) -> None:
-        """Right before a memory window: what lives from step to step and is alive now."""
+        """Right before the first recorded step of a memory window: what lives from step to step and is alive now."""
         self._before_window_bytes = (
             torch_memory.parameter_bytes(self.module)
             + torch_memory.buffer_bytes(self.module)
             + torch_memory.gradient_bytes(self.module)
             + torch_memory.optimizer_bytes(self.optimizer)
         )
+        self._old_gradients = [
+            (StorageWeakRef(storage), storage.nbytes()) for storage in torch_memory.gradient_storages(self.module)
+        ]
 
     def peak_bytes(self, growth_bytes: int) -> int:
-        """The peak on a CPU, from what the profiler saw come on top of what was there before it."""
-        return self._before_window_bytes + growth_bytes
+        """The peak on a CPU, from what the profiler saw come on top of what was there before it.
+
+        It does not see the end of what it did not see begin: gradients that a script clears at the start of its step
+        made room for the new ones, and are taken off here.
+        """
+        cleared_bytes = sum(size_bytes for storage, size_bytes in self._old_gradients if storage.expired())
+        return self._before_window_bytes - cleared_bytes + growth_bytes
+
+    @property
+    def _together_bytes(self) -> int:
+        """What was alive at one and the same moment, the update."""
+        return sum(size for name, size in self.sizes.items() if name != "activations")
 
     def entry(self, post: Post, device: Cpu | Cuda, step: int, *, peak_bytes: int, peak_how: str) -> MemoryMeasured:
         """What is known by now; temporaries are what the peak holds beyond the other categories.
 
-        They are left out where the categories were not all alive at the peak, which shows as a sum above it.
+        They are left out where the categories were not all alive at the peak, which shows as a sum above it. A peak
+        below what is alive together at the update cannot be: none is told then.
         """
         sizes = {name: self.sizes[name] for name in _CATEGORIES if name in self.sizes}
+        peak_bytes = peak_bytes if peak_bytes >= self._together_bytes else -1
         how = {name: "measured" if name == "activations" else "exact" for name in sizes}
         beyond = peak_bytes - sum(sizes.values())
         if len(sizes) == len(_CATEGORIES) and beyond >= 0:

@@ -38,9 +38,15 @@ def gradient_bytes(module: torch.nn.Module) -> int:
 
     With ``gradient_as_bucket_view`` gradients lie in the buckets; without it the buckets are a second copy.
     """
-    gradients = sum(storages(p.grad for p in module.parameters() if p.grad is not None).values())
+    gradients = sum(storage.nbytes() for storage in gradient_storages(module))
     buckets = _bucket_bytes(module)
     return gradients + buckets if has_bucket_copies(module) else max(gradients, buckets)
+
+
+def gradient_storages(module: torch.nn.Module) -> list[torch.UntypedStorage]:
+    """The storages under the gradients that are alive now, each once."""
+    found = (local(p.grad).untyped_storage() for p in module.parameters() if p.grad is not None)
+    return list({storage.data_ptr(): storage for storage in found}.values())
 
 
 def _bucket_bytes(module: torch.nn.Module) -> int:
@@ -61,33 +67,62 @@ def optimizer_bytes(optimizer: torch.optim.Optimizer) -> int:
 
 @dataclass
 class _Frame:
-    """A module whose forward is running, and the addresses of its parameters once something was saved in it."""
+    """A module whose forward is running, and the storages of its parameters once something was saved in it."""
 
     module: torch.nn.Module
     is_root: bool
-    addresses: frozenset[int] | None = None
+    parameters: dict[int, torch.UntypedStorage] | None = None
 
     def holds(self, address: int) -> bool:
-        if self.addresses is None:
-            self.addresses = frozenset(storages(self.module.parameters(recurse=self.is_root)))
-        return address in self.addresses
+        if self.parameters is None:
+            found = (local(p).untyped_storage() for p in self.module.parameters(recurse=self.is_root))
+            self.parameters = {storage.data_ptr(): storage for storage in found}
+        storage = self.parameters.get(address)
+        # FSDP frees a block's parameters while the root still runs, and an activation may come to lie in their place.
+        return storage is not None and storage.data_ptr() == address
+
+
+class _Saved:
+    """What autograd holds in a saved tensor's place. It drops it after backward, which is when the storage counts down.
+
+    The tensor is autograd's own copy, without a history, so nothing here keeps a graph alive.
+    """
+
+    def __init__(self, tensor: torch.Tensor, address: int, saved: SavedTensors) -> None:
+        self.tensor, self._address, self._saved = tensor, address, saved
+        saved.hold(address, local(tensor).untyped_storage().nbytes())
+
+    def __del__(self) -> None:
+        self._saved.drop(self._address)
 
 
 @dataclass
 class SavedTensors:
-    """A context around one step: ``size_bytes`` is what autograd kept for backward, parameters left out.
+    """A context around one step: ``peak_bytes`` is the most that autograd kept for backward at once.
 
-    Under FSDP a module's parameters are whole only while it runs, at addresses of the moment; so parameters are
+    Parameters are left out. Under FSDP a module's are whole only while it runs, at addresses of the moment; so they are
     recognised by the modules that are running when a tensor is saved. Their unsharded copies count as temporaries.
     """
 
-    size_by_address: dict[int, int] = field(default_factory=dict)
+    peak_bytes: int = 0
+    alive_bytes: int = 0
+    _held: dict[int, tuple[int, int]] = field(default_factory=dict)
     _frames: list[_Frame] = field(default_factory=list)
     _contexts: ExitStack = field(default_factory=ExitStack)
 
-    @property
-    def size_bytes(self) -> int:
-        return sum(self.size_by_address.values())
+    def hold(self, address: int, size_bytes: int) -> None:
+        """One more saved tensor lies in the storage at ``address``; a storage counts once, as large as it is now."""
+        times, known_bytes = self._held.get(address, (0, 0))
+        self._held[address] = times + 1, max(known_bytes, size_bytes)
+        self.alive_bytes += max(0, size_bytes - known_bytes)
+        self.peak_bytes = max(self.peak_bytes, self.alive_bytes)
+
+    def drop(self, address: int) -> None:
+        times, known_bytes = self._held.pop(address)
+        if times > 1:
+            self._held[address] = times - 1, known_bytes
+        else:
+            self.alive_bytes -= known_bytes
 
     def __enter__(self) -> SavedTensors:
         self._contexts.enter_context(torch.autograd.graph.saved_tensors_hooks(self._pack, _unpack))
@@ -108,13 +143,12 @@ class SavedTensors:
         if self._frames:
             self._frames.pop()
 
-    def _pack(self, tensor: torch.Tensor) -> torch.Tensor:
-        storage = local(tensor).untyped_storage()
-        address = storage.data_ptr()
-        if address and not any(frame.holds(address) for frame in self._frames):
-            self.size_by_address[address] = max(storage.nbytes(), self.size_by_address.get(address, 0))
-        return tensor
+    def _pack(self, tensor: torch.Tensor) -> torch.Tensor | _Saved:
+        address = local(tensor).untyped_storage().data_ptr()
+        if not address or any(frame.holds(address) for frame in self._frames):
+            return tensor
+        return _Saved(tensor, address, self)
 
 
-def _unpack(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor
+def _unpack(packed: torch.Tensor | _Saved) -> torch.Tensor:
+    return packed.tensor if isinstance(packed, _Saved) else packed

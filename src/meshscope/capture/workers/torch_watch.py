@@ -40,7 +40,7 @@ class TorchWatch:
         self._wait_ns = 0
         self._shape: tuple[int, ...] = ()
         self._is_compiling = False
-        self._is_after_window = False
+        self._is_after_window = self._has_updated = False
         self._gradient_sum: float | None = None
         self._journal.append(
             RankStarted(
@@ -73,8 +73,8 @@ class TorchWatch:
         with saved or nullcontext():
             yield
         end_ns = self._journal.now_ns()
-        if saved is not None and saved.size_by_address and self._account is not None:
-            self._account.note_saved(saved.size_bytes)
+        if saved is not None and saved.peak_bytes and self._account is not None:
+            self._account.note_saved(saved.peak_bytes)
         self._done(start_ns, end_ns)
         self._end()
 
@@ -121,9 +121,11 @@ class TorchWatch:
         window = self._windows.at(number)
         if window is not None and self._profile is None:
             self._journal.phase("warming profiler" if number < window.first_step else "profiling")
-            if window.has_memory and self._account is not None:
-                self._account.note_window()
             self._profile = TorchProfile(window, number, has_cuda=self._device.is_cuda)
+        profile = self._profile
+        if profile is not None and profile.window.has_memory and number == profile.window.first_step and self._account:
+            # Growth counts from the first recorded step: at warm-up the optimizer may have no state yet.
+            self._account.note_window()
         self._device.reset_peak()
 
     def _done(self, start_ns: int, end_ns: int) -> None:
@@ -189,7 +191,8 @@ class TorchWatch:
         if self._account is None:
             return
         if self._step == self._post.memory_step():
-            self._account.note_trees()
+            self._account.note_trees(is_first_update=not self._has_updated)
+        self._has_updated = True
         if self._post.is_check(self._step):
             gradients = (p.grad for p in self._account.module.parameters() if p.grad is not None)
             self._gradient_sum = torch_checks.checksum(gradients)
