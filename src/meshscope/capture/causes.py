@@ -44,7 +44,9 @@ def code_text(code: int) -> str:
     name = signal_name(code)
     if not name:
         return f"it ended with exit code {code}"
-    return f"it was ended by {name}" + (", as the kernel does when memory runs out" if name == "SIGKILL" else "")
+    # Nothing tells who sent it, so every usual sender is named.
+    by = " (by hand, by a scheduler, or by the kernel when memory runs out)" if name == "SIGKILL" else ""
+    return f"it was ended by {name}{by}"
 
 
 def ended(roster: Roster, logs: Path, launcher_code: int) -> Ended:
