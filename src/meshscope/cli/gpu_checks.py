@@ -104,7 +104,10 @@ def _held(good: bool, figures: str) -> str:  # noqa: FBT001
 
 def record(folder: Path, strategy: str) -> Run:
     """Run one strategy on the GPUs of this machine, tiny model, and return its recording."""
-    launch.start(folder, launch.plan(launch.Request(strategies=(strategy,), steps=30, options=("--device", "gpu"))))
+    options = ("--device", "gpu")
+    launch.start(
+        folder, launch.plan(launch.Request(strategies=(strategy,), steps=30, out=str(folder), options=options))
+    )
     gallery = Gallery(folder)
     deadline = time.monotonic() + _PATIENCE_S
     while gallery.end_unix_ns is None and time.monotonic() < deadline:
