@@ -209,7 +209,7 @@ def test_what_is_no_recording_is_told_to_a_person(tmp_path: Path) -> None:
 def test_a_live_screen_over_many_ranks_is_cheap(tmp_path: Path) -> None:
     """128 ranks × 1 000 steps: looking while nothing is new is next to free; no time is asserted, a ratio is."""
     writers = {f"rank{r}": [done(n, r, t_s=n + r / 1000) for n in range(1000)] for r in range(128)}
-    reader = RunReader(recording(tmp_path / "r", writers))  # type: ignore[arg-type]
+    reader = RunReader(recording(tmp_path / "r", writers, ranks=128))  # type: ignore[arg-type]
     start = time.process_time()
     assert len(reader.at(T0 + 2000 * S).steps) == 128_000
     first = time.process_time() - start
