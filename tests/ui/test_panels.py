@@ -21,7 +21,7 @@ from meshscope.ui.panel import Frame, Panel
 from meshscope.ui.scene import Scene, Stance
 from meshscope.ui.screens.watch import panels
 from meshscope.ui.view import PanelView
-from meshscope.units import percent
+from meshscope.units import milliseconds, percent
 
 SIZES = {"narrow": (37, 10), "middle": (71, 12), "wide": (118, 24)}
 LOOKS = {"unicode": Look(), "ascii": Look(is_ascii=True, depth=Depth.NONE)}
@@ -137,7 +137,29 @@ def test_a_panel_says_how_fresh_it_is_and_what_it_cost(whole: Path) -> None:
     lines = view(SPLIT, answered, dataclasses.replace(FRAME, now_unix_ns=given.stance.now_unix_ns))
     run = given.run
     assert run is not None
-    assert lines[-1] == f" steps 40–41 · 3 s ago · profiler costs {percent(steps(run).profiler_cost_frac)}"
+    assert lines[-1] == f" steps 10–11, 40–41 · 3 s ago · profiler costs {percent(steps(run).profiler_cost_frac)}"
+
+
+def test_the_split_of_a_step_is_the_mean_of_all_profiled_steps_as_in_the_table(whole: Path) -> None:
+    given = scene(whole, 200.0, "ddp")
+    answer = SPLIT.question(given)
+    ranks = tuple(dataclasses.replace(rank, newest=rank.total) for rank in answer.ranks)
+    strips = SPLIT.draw(dataclasses.replace(answer, ranks=ranks), Frame(*SIZES["wide"]))
+    lines = [strip.text for strip in strips]
+    assert "ms profiled" in lines[0]
+    assert "ms/step" not in lines[0]
+    shown = [line.split() for line in lines if line.lstrip()[:1].isdigit()]
+    assert [(line[2], line[5]) for line in shown] == [
+        (milliseconds(rank.per_step.span_ns), milliseconds(rank.per_step.exposed_ns)) for rank in ranks
+    ]
+
+
+def test_without_a_complete_step_the_split_is_of_what_was_traced_and_says_so(whole: Path) -> None:
+    answer = SPLIT.question(scene(whole, 200.0, "ddp"))
+    ranks = tuple(dataclasses.replace(rank, per_step=None, newest=None, steps=()) for rank in answer.ranks)
+    strips = SPLIT.draw(dataclasses.replace(answer, ranks=ranks), Frame(71, 12))
+    assert "ms traced" in strips[0].text
+    assert milliseconds(ranks[0].total.span_ns) in strips[1].text
 
 
 def test_a_panel_that_cannot_say_gives_the_reason() -> None:
