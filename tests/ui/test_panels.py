@@ -162,6 +162,42 @@ def test_without_a_complete_step_the_split_is_of_what_was_traced_and_says_so(who
     assert milliseconds(ranks[0].total.span_ns) in strips[1].text
 
 
+@pytest.mark.parametrize("name", ["split", "overlap"])
+def test_only_a_live_run_says_when_it_is_profiled_next_and_by_which_key(whole: Path, name: str) -> None:
+    panel = next(panel for panel in PANELS if panel.name == name)
+    recorded = scene(whole, 12.5, "fsdp")
+    live = Scene(recorded.plan, recorded.runs, dataclasses.replace(recorded.stance, is_live=True), "fsdp")
+    assert " in " in drawn(panel, live, (118, 10), Look())
+    assert ("p profiles now" in drawn(panel, live, (118, 10), Look())) == (name == "split")
+    shown = drawn(panel, recorded, (118, 10), Look())
+    assert shown.startswith("Fills with the first profiled steps: ")
+    assert "p profiles" not in shown
+    assert panel.depends(live) != panel.depends(recorded)
+
+
+def test_one_process_over_all_devices_is_called_the_process_and_no_rank() -> None:
+    recording = Path(__file__).parents[2] / "recordings" / "tiny-4-cpu-ranks"
+    plan, runs = Gallery(recording).at(2**62)
+
+    def shown(strategy: str) -> str:
+        return drawn(panel, Scene(plan, runs, Stance(), strategy), SIZES["wide"], Look())
+
+    panel = next(panel for panel in PANELS if panel.name == "devices")
+    assert "rank 0 rss" in shown("ddp")
+    assert "rank 0" not in shown("pmap")
+    assert "process rss" in shown("pmap")
+
+
+def test_the_newest_reading_and_the_most_stand_apart(whole: Path) -> None:
+    from meshscope.ui.panels.devices import draw
+
+    panel = next(panel for panel in PANELS if panel.name == "devices")
+    answer = panel.question(scene(whole, 200.0, "ddp"))
+    cores = dataclasses.replace(answer.fields[0], device="host", field="cpu_cores", last=11.77, maximum=11.98)
+    shown = draw(dataclasses.replace(answer, fields=(cores,), capacity={}), Frame(71, 3))
+    assert any("11.77 cores max 11.98 cores" in strip.text.replace("  ", " ") for strip in shown)
+
+
 def test_a_panel_that_cannot_say_gives_the_reason() -> None:
     from meshscope.ui.panels.split import Split, draw
 

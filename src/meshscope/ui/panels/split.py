@@ -13,8 +13,8 @@ from meshscope.ui.marks.bars import stacked
 from meshscope.ui.marks.cells import Line, Piece, aired, right, strips
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
-from meshscope.ui.scene import Scene
-from meshscope.ui.words import steps_of
+from meshscope.ui.scene import Scene, version
+from meshscope.ui.words import many, steps_of
 from meshscope.units import duration, milliseconds, percent, printable, ratio
 
 _FIGURE = 8
@@ -32,6 +32,7 @@ class Split:
     next_window_steps: int | None = None
     cannot_say: tuple[str, ...] = ()
     has_ended: bool = False
+    is_live: bool = False
 
 
 def question(scene: Scene) -> Split:
@@ -47,7 +48,9 @@ def question(scene: Scene) -> Split:
         cost_frac=steps(run).profiler_cost_frac if ranks else None,
     )
     reasons = dict.fromkeys(why for window in run.windows for what, why in window.cannot_say if what != "wait_ns")
-    return Split(ranks, fresh, progress(run).next_window_steps, tuple(reasons), run.ended is not None)
+    return Split(
+        ranks, fresh, progress(run).next_window_steps, tuple(reasons), run.ended is not None, scene.stance.is_live
+    )
 
 
 def shares(part: Breakdown) -> list[tuple[str, float]]:
@@ -145,9 +148,16 @@ def _empty(split: Split) -> str:
         return "Cannot say: " + "; ".join(printable(why) for why in split.cannot_say)
     if split.has_ended:
         return "Nothing was profiled in this run, so where a step went is not known."
+    if not split.is_live:
+        return "Fills with the first profiled steps: a bar for each rank."
     if split.next_window_steps:
-        return f"Fills with the first profiled steps, in {split.next_window_steps} steps. p profiles now."
+        return f"Fills with the first profiled steps, in {many(split.next_window_steps, 'step')}. p profiles now."
     return "Fills with the first profiled steps: a bar for each rank. p profiles now."
+
+
+def depends(scene: Scene) -> tuple[object, ...]:
+    """An empty panel of a live run offers a key that does nothing in a recording."""
+    return (version(scene.run), scene.stance.is_live)
 
 
 PANEL = Panel(
@@ -158,4 +168,5 @@ PANEL = Panel(
     question=question,
     draw=draw,
     fresh=lambda split: split.fresh,
+    depends=depends,
 )
