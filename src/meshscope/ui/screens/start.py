@@ -21,7 +21,7 @@ from meshscope.ui.canvas import Canvas
 from meshscope.ui.form import Form
 from meshscope.ui.launching import Launcher, Offer
 from meshscope.ui.look import Look
-from meshscope.ui.marks.cells import Line, Piece, clip, filled, left, strips, wrapped
+from meshscope.ui.marks.cells import Line, Piece, clip, filled, left, named, strips, wrapped
 from meshscope.ui.playback import Reel
 from meshscope.ui.screens.dialog import Dialog
 from meshscope.ui.shelf import Shelved
@@ -138,7 +138,7 @@ class Start(Screen[None]):
             self._start(self.form.request())
 
     def action_help(self) -> None:
-        lines: list[Line] = [[(f"{key:<10}", "key"), (words, "text")] for key, words in _HELP]
+        lines: list[Line] = [[(f"{named(key, self.look):<12}", "key"), (words, "text")] for key, words in _HELP]
         self.app.push_screen(Dialog("keys", lines, self.look))
 
     def action_leave(self) -> None:
@@ -322,7 +322,7 @@ class Start(Screen[None]):
     def _footer(self) -> list[Piece]:
         pieces: list[Piece] = [(" ", "text")]
         for key, words in _KEYS:
-            pieces += [(key, "key"), (f" {words}  ", "quiet")]
+            pieces += [(named(key, self.look), "key"), (f" {words}  ", "quiet")]
         return pieces
 
 

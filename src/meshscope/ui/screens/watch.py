@@ -250,7 +250,9 @@ class Watch(Screen[None]):
             lines[-2] = [(" " + self._said[1], "warn")]
         self.query_one("#header", Canvas).paint(strips(lines, width, self._placed.header.height, self.look))
         is_small = width < LEAST[0] or height < LEAST[1]
-        foot = header.footer(self.scene.stance, width, is_running=self.playback.is_running, is_small=is_small)
+        foot = header.footer(
+            self.scene.stance, width, self.look, is_running=self.playback.is_running, is_small=is_small
+        )
         self.query_one("#footer", Canvas).paint([strip(foot, width, self.look)])
 
     def _show(self, view: PanelView) -> None:
