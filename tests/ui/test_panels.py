@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import made
 import pytest
 from rich.cells import cell_len
 
+from meshscope.analysis.standing import NO_STEP, NO_STEP_YET
 from meshscope.analysis.steps import steps
 from meshscope.discovery import discover
 from meshscope.errors import TraceError
@@ -18,6 +20,7 @@ from meshscope.run import Gallery
 from meshscope.ui.asking import Answered
 from meshscope.ui.look import Depth, Look
 from meshscope.ui.panel import Frame, Panel
+from meshscope.ui.panels import comparison
 from meshscope.ui.scene import Scene, Stance
 from meshscope.ui.screens.watch import panels
 from meshscope.ui.view import PanelView
@@ -173,6 +176,36 @@ def test_only_a_live_run_says_when_it_is_profiled_next_and_by_which_key(whole: P
     assert shown.startswith("Fills with the first profiled steps: ")
     assert "p profiles" not in shown
     assert panel.depends(live) != panel.depends(recorded)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_dagger_in_the_table_is_explained_below_it(whole: Path, size: str) -> None:
+    standing = PANELS[0].question(scene(whole, 200.0, "ddp"))
+    height = max(comparison.height(standing), SIZES[size][1])
+    lines = [strip.text.rstrip() for strip in comparison.draw(standing, Frame(SIZES[size][0], height))]
+    assert sum("pjit †" in line for line in lines) == 1
+    assert any(line.startswith("  † not ranked: pjit") for line in lines)
+    assert comparison.height(standing) == 10
+
+
+def test_a_strategy_without_a_measured_step_is_marked_once_it_has_ended(whole: Path) -> None:
+    standing = PANELS[0].question(scene(whole, 200.0, "ddp"))
+    first, *rest = standing.comparison.rows
+    stepless = dataclasses.replace(first, is_ranked=False, not_ranked_why=NO_STEP, samples_per_s=math.nan)
+    for why, is_marked in ((NO_STEP, True), (NO_STEP_YET, False)):
+        rows = (dataclasses.replace(stepless, not_ranked_why=why), *rest)
+        given = dataclasses.replace(standing, comparison=dataclasses.replace(standing.comparison, rows=rows))
+        lines = [strip.text for strip in comparison.draw(given, Frame(118, 24))]
+        assert (f"{first.strategy} †" in lines[1]) is is_marked
+        assert any(f"{first.strategy} ({why})" in line for line in lines) is is_marked
+
+
+def test_the_legend_of_the_table_starts_below_its_bars(whole: Path) -> None:
+    standing = PANELS[0].question(scene(whole, 200.0, "ddp"))
+    for width in (80, 118, 216):
+        lines = [strip.text for strip in comparison.draw(standing, Frame(width, 24))]
+        legend = next(line for line in lines if "█ compute  ▒ hidden" in line)
+        assert legend.index("█") == lines[1].index("█")
 
 
 def test_one_process_over_all_devices_is_called_the_process_and_no_rank() -> None:
