@@ -20,7 +20,7 @@ from meshscope.run import Gallery
 from meshscope.ui.asking import Answered
 from meshscope.ui.look import Depth, Look
 from meshscope.ui.panel import Frame, Panel
-from meshscope.ui.panels import comparison
+from meshscope.ui.panels import comparison, log
 from meshscope.ui.scene import Scene, Stance
 from meshscope.ui.screens.watch import panels
 from meshscope.ui.view import PanelView
@@ -206,6 +206,23 @@ def test_the_legend_of_the_table_starts_below_its_bars(whole: Path) -> None:
         lines = [strip.text for strip in comparison.draw(standing, Frame(width, 24))]
         legend = next(line for line in lines if "█ compute  ▒ hidden" in line)
         assert legend.index("█") == lines[1].index("█")
+
+
+@pytest.mark.parametrize("level", ["info", "error"])
+def test_a_line_that_tells_what_was_raised_is_wrapped_to_its_end(level: str) -> None:
+    text = "rank 1: torch.RuntimeError: [/__w/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:547] " * 2
+    strips = log.draw(log.Chronicle((log.Happened(0, level, text + "Connection closed by peer"),)), Frame(37, 14))
+    shown = [strip.text.rstrip() for strip in strips]
+    assert "…" not in "".join(shown)
+    assert "Connection closed by peer" in " ".join(" ".join(shown).split())
+
+
+@pytest.mark.parametrize("size", ["middle", "wide"])
+def test_the_mark_of_profiled_steps_is_named_and_what_is_counted_too(whole: Path, size: str) -> None:
+    panel = next(panel for panel in PANELS if panel.name == "steptime")
+    given = scene(whole, 200.0, "ddp")
+    assert "▴ profiled" in drawn(panel, given, SIZES[size], LOOKS["unicode"])
+    assert panel.fresh(panel.question(given)).of == "52 of 60 steps measured"
 
 
 def test_one_process_over_all_devices_is_called_the_process_and_no_rank() -> None:
