@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _NAME = 16
 _WIDE = 116
+_SAID_S = 4.0
 _LEAVE = {
     "ranks": "as many as this machine has devices for",
     "steps": "as the model has it",
@@ -92,6 +94,7 @@ class Start(Screen[None]):
         self._checked: Request | None = None
         self._is_checking = False
         self._is_starting = False
+        self._said: tuple[int, str] = (0, "")
 
     def compose(self) -> ComposeResult:
         yield Canvas(id="start")
@@ -143,6 +146,18 @@ class Start(Screen[None]):
 
     def action_leave(self) -> None:
         self.app.exit("")
+
+    def say(self, text: str) -> None:
+        """Show a line where the keys stand, for a few seconds."""
+        self._said = (self._said[0] + 1, text)
+        self._draw()
+        self.set_timer(_SAID_S, partial(self._fall_silent, self._said[0]))
+
+    def _fall_silent(self, number: int) -> None:
+        """Take a line away, unless another has been said since."""
+        if self._said[0] == number:
+            self._said = (number, "")
+            self._draw()
 
     # Checking and starting
 
@@ -320,6 +335,8 @@ class Start(Screen[None]):
         ]
 
     def _footer(self) -> list[Piece]:
+        if self._said[1]:
+            return [(" " + printable(self._said[1]), "warn")]
         pieces: list[Piece] = [(" ", "text")]
         for key, words in _KEYS:
             pieces += [(named(key, self.look), "key"), (f" {words}  ", "quiet")]
