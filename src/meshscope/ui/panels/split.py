@@ -20,7 +20,6 @@ from meshscope.units import duration, milliseconds, percent, printable, ratio
 _FIGURE = 8
 # Time under the profiler is no step time: its column must not be taken for one.
 _STEPPED, _WHOLE = "ms profiled", "ms traced"
-_WIDTHS = {_STEPPED: 12, _WHOLE: 12}
 
 
 @dataclass(frozen=True)
@@ -108,18 +107,16 @@ def _figures(whole: str, frame: Frame) -> tuple[str, ...]:
     return (whole, "exposed", "exp %") if frame.width >= 60 else (whole, "exp %")
 
 
-def _room(name: str) -> int:
-    return _WIDTHS.get(name, _FIGURE)
-
-
 def _heading(whole: str, frame: Frame) -> list[Piece]:
-    figures = "".join(right(name, _room(name)) for name in _figures(whole, frame))
+    first, *rest = _figures(whole, frame)
+    # The first may reach over the bars.
+    figures = first + "".join(right(name, _FIGURE) for name in rest)
     return [(right(figures, frame.width), "quiet")]
 
 
 def _rank(rank: RankBreakdown, part: Breakdown, longest: int, gutter: int, whole: str, frame: Frame) -> list[Piece]:
     names = _figures(whole, frame)
-    width = frame.width - gutter - sum(_room(name) for name in names)
+    width = frame.width - gutter - _FIGURE * len(names)
     scale = part.span_ns / longest
     bar = stacked([(name, share * scale) for name, share in shares(part)], width, frame.look)
     known = {
@@ -130,7 +127,7 @@ def _rank(rank: RankBreakdown, part: Breakdown, longest: int, gutter: int, whole
         "idle": milliseconds(part.idle_ns),
         "exp %": percent(ratio(part.exposed_ns, part.span_ns)),
     }
-    figures = "".join(right(known[name], _room(name)) for name in names)
+    figures = "".join(right(known[name], _FIGURE) for name in names)
     return [(right(str(rank.rank), gutter - 1) + " ", "quiet"), *bar, (figures, "text")]
 
 
