@@ -9,6 +9,7 @@ import pytest
 
 from meshscope.run import Gallery
 from meshscope.ui.header import badge, footer, height, lines, rail, subject
+from meshscope.ui.look import Look
 from meshscope.ui.panels.comparison import question
 from meshscope.ui.scene import Scene, Stance, Stretch, moved, running
 
@@ -92,6 +93,13 @@ def test_a_footer_keeps_help_and_quit_however_narrow_it_gets() -> None:
         assert "? help" in shown
         assert "q quit" in shown
         assert len(shown) <= width
+
+
+def test_in_ascii_the_keys_that_seek_are_not_those_of_the_speed() -> None:
+    plainly = said(footer(Stance(), 200, Look(is_ascii=True), is_running=True, is_small=False))
+    assert "left/right seek" in plainly
+    assert "<> speed" in plainly
+    assert "←→ seek" in said(footer(Stance(), 200, is_running=True, is_small=False))
 
 
 def test_the_newest_strategy_that_has_not_ended_is_the_one_that_runs(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import made
 import pytest
 from rich.cells import cell_len
 
+from meshscope.analysis.standing import NO_STEP, NO_STEP_YET
 from meshscope.analysis.steps import steps
 from meshscope.discovery import discover
 from meshscope.errors import TraceError
@@ -18,10 +20,11 @@ from meshscope.run import Gallery
 from meshscope.ui.asking import Answered
 from meshscope.ui.look import Depth, Look
 from meshscope.ui.panel import Frame, Panel
+from meshscope.ui.panels import comparison, log
 from meshscope.ui.scene import Scene, Stance
 from meshscope.ui.screens.watch import panels
 from meshscope.ui.view import PanelView
-from meshscope.units import percent
+from meshscope.units import milliseconds, percent
 
 SIZES = {"narrow": (37, 10), "middle": (71, 12), "wide": (118, 24)}
 LOOKS = {"unicode": Look(), "ascii": Look(is_ascii=True, depth=Depth.NONE)}
@@ -137,7 +140,112 @@ def test_a_panel_says_how_fresh_it_is_and_what_it_cost(whole: Path) -> None:
     lines = view(SPLIT, answered, dataclasses.replace(FRAME, now_unix_ns=given.stance.now_unix_ns))
     run = given.run
     assert run is not None
-    assert lines[-1] == f" steps 40–41 · 3 s ago · profiler costs {percent(steps(run).profiler_cost_frac)}"
+    assert lines[-1] == f" steps 10–11, 40–41 · 3 s ago · profiler costs {percent(steps(run).profiler_cost_frac)}"
+
+
+def test_the_split_of_a_step_is_the_mean_of_all_profiled_steps_as_in_the_table(whole: Path) -> None:
+    given = scene(whole, 200.0, "ddp")
+    answer = SPLIT.question(given)
+    ranks = tuple(dataclasses.replace(rank, newest=rank.total) for rank in answer.ranks)
+    strips = SPLIT.draw(dataclasses.replace(answer, ranks=ranks), Frame(*SIZES["wide"]))
+    lines = [strip.text for strip in strips]
+    assert "ms profiled" in lines[0]
+    assert "ms/step" not in lines[0]
+    shown = [line.split() for line in lines if line.lstrip()[:1].isdigit()]
+    assert [(line[2], line[5]) for line in shown] == [
+        (milliseconds(rank.per_step.span_ns), milliseconds(rank.per_step.exposed_ns)) for rank in ranks
+    ]
+
+
+def test_without_a_complete_step_the_split_is_of_what_was_traced_and_says_so(whole: Path) -> None:
+    answer = SPLIT.question(scene(whole, 200.0, "ddp"))
+    ranks = tuple(dataclasses.replace(rank, per_step=None, newest=None, steps=()) for rank in answer.ranks)
+    strips = SPLIT.draw(dataclasses.replace(answer, ranks=ranks), Frame(71, 12))
+    assert "ms traced" in strips[0].text
+    assert milliseconds(ranks[0].total.span_ns) in strips[1].text
+
+
+@pytest.mark.parametrize("name", ["split", "overlap"])
+def test_only_a_live_run_says_when_it_is_profiled_next_and_by_which_key(whole: Path, name: str) -> None:
+    panel = next(panel for panel in PANELS if panel.name == name)
+    recorded = scene(whole, 12.5, "fsdp")
+    live = Scene(recorded.plan, recorded.runs, dataclasses.replace(recorded.stance, is_live=True), "fsdp")
+    assert " in " in drawn(panel, live, (118, 10), Look())
+    assert ("p profiles now" in drawn(panel, live, (118, 10), Look())) == (name == "split")
+    shown = drawn(panel, recorded, (118, 10), Look())
+    assert shown.startswith("Fills with the first profiled steps: ")
+    assert "p profiles" not in shown
+    assert panel.depends(live) != panel.depends(recorded)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_dagger_in_the_table_is_explained_below_it(whole: Path, size: str) -> None:
+    standing = PANELS[0].question(scene(whole, 200.0, "ddp"))
+    height = max(comparison.height(standing), SIZES[size][1])
+    lines = [strip.text.rstrip() for strip in comparison.draw(standing, Frame(SIZES[size][0], height))]
+    assert sum("pjit †" in line for line in lines) == 1
+    assert any(line.startswith("  † not ranked: pjit") for line in lines)
+    assert comparison.height(standing) == 10
+
+
+def test_a_strategy_without_a_measured_step_is_marked_once_it_has_ended(whole: Path) -> None:
+    standing = PANELS[0].question(scene(whole, 200.0, "ddp"))
+    first, *rest = standing.comparison.rows
+    stepless = dataclasses.replace(first, is_ranked=False, not_ranked_why=NO_STEP, samples_per_s=math.nan)
+    for why, is_marked in ((NO_STEP, True), (NO_STEP_YET, False)):
+        rows = (dataclasses.replace(stepless, not_ranked_why=why), *rest)
+        given = dataclasses.replace(standing, comparison=dataclasses.replace(standing.comparison, rows=rows))
+        lines = [strip.text for strip in comparison.draw(given, Frame(118, 24))]
+        assert (f"{first.strategy} †" in lines[1]) is is_marked
+        assert any(f"{first.strategy} ({why})" in line for line in lines) is is_marked
+
+
+def test_the_legend_of_the_table_starts_below_its_bars(whole: Path) -> None:
+    standing = PANELS[0].question(scene(whole, 200.0, "ddp"))
+    for width in (80, 118, 216):
+        lines = [strip.text for strip in comparison.draw(standing, Frame(width, 24))]
+        legend = next(line for line in lines if "█ compute  ▒ hidden" in line)
+        assert legend.index("█") == lines[1].index("█")
+
+
+@pytest.mark.parametrize("level", ["info", "error"])
+def test_a_line_that_tells_what_was_raised_is_wrapped_to_its_end(level: str) -> None:
+    text = "rank 1: torch.RuntimeError: [/__w/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:547] " * 2
+    strips = log.draw(log.Chronicle((log.Happened(0, level, text + "Connection closed by peer"),)), Frame(37, 14))
+    shown = [strip.text.rstrip() for strip in strips]
+    assert "…" not in "".join(shown)
+    assert "Connection closed by peer" in " ".join(" ".join(shown).split())
+
+
+@pytest.mark.parametrize("size", ["middle", "wide"])
+def test_the_mark_of_profiled_steps_is_named_and_what_is_counted_too(whole: Path, size: str) -> None:
+    panel = next(panel for panel in PANELS if panel.name == "steptime")
+    given = scene(whole, 200.0, "ddp")
+    assert "▴ profiled" in drawn(panel, given, SIZES[size], LOOKS["unicode"])
+    assert panel.fresh(panel.question(given)).of == "52 of 60 steps measured"
+
+
+def test_one_process_over_all_devices_is_called_the_process_and_no_rank() -> None:
+    recording = Path(__file__).parents[2] / "recordings" / "tiny-4-cpu-ranks"
+    plan, runs = Gallery(recording).at(2**62)
+
+    def shown(strategy: str) -> str:
+        return drawn(panel, Scene(plan, runs, Stance(), strategy), SIZES["wide"], Look())
+
+    panel = next(panel for panel in PANELS if panel.name == "devices")
+    assert "rank 0 rss" in shown("ddp")
+    assert "rank 0" not in shown("pmap")
+    assert "process rss" in shown("pmap")
+
+
+def test_the_newest_reading_and_the_most_stand_apart(whole: Path) -> None:
+    from meshscope.ui.panels.devices import draw
+
+    panel = next(panel for panel in PANELS if panel.name == "devices")
+    answer = panel.question(scene(whole, 200.0, "ddp"))
+    cores = dataclasses.replace(answer.fields[0], device="host", field="cpu_cores", last=11.77, maximum=11.98)
+    shown = draw(dataclasses.replace(answer, fields=(cores,), capacity={}), Frame(71, 3))
+    assert any("11.77 cores max 11.98 cores" in strip.text.replace("  ", " ") for strip in shown)
 
 
 def test_a_panel_that_cannot_say_gives_the_reason() -> None:

@@ -242,3 +242,17 @@ def test_the_bundled_launcher_offers_every_strategy_and_model() -> None:
     launcher = Bundled()
     assert {offer.strategy for offer in launcher.offers()} >= {"ddp", "fsdp", "pmap", "pjit"}
     assert "tiny" in {model.name for model in launcher.models()}
+
+
+async def test_a_picture_of_the_start_screen_is_told_of_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("meshscope.ui.screens.start._SAID_S", 0.2)
+    async with opened(Launcher(tmp_path / "run")) as (app, pilot):
+        app.action_picture()
+        saved = next(tmp_path.glob("meshscope-*.svg"))
+        assert f"Saved {saved.name}" in text(app)
+        await pilot.pause(0.5)
+        assert "Saved" not in text(app)
+        assert "q quit" in text(app)

@@ -45,6 +45,7 @@ def test_a_signal_restores_the_terminal(terminal: Terminal, number: signal.Signa
     assert terminal.end() == 128 + number
     terminal.assert_as_it_was()
     assert "Traceback" not in terminal.output
+    assert "Recorded in" in shown(terminal)
 
 
 @pytest.mark.parametrize("terminal", ["bug"], indirect=True)

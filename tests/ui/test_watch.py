@@ -12,6 +12,8 @@ import msgspec
 import pytest
 
 from meshscope.recording.control import Ask, Asked
+from meshscope.ui.header import height
+from meshscope.ui.look import Depth, Look
 from meshscope.ui.screens.dialog import Help, Leaving
 
 Staged = Callable[..., Any]
@@ -143,7 +145,21 @@ async def test_a_run_that_has_ended_offers_no_profile(folder: Path, staged: Stag
         assert "profile now" not in stage.text()
         await stage.press("p")
         assert asks(folder) == []
-        assert "nothing left to profile" in stage.text()
+        assert "This is a recording: there is nothing to profile." in stage.text()
+
+
+@pytest.mark.parametrize("size", [(120, 40), (220, 60)])
+async def test_a_notice_leaves_the_rail_and_goes_by_itself_while_a_recording_plays(
+    folder: Path, staged: Staged, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    async with staged(folder, size=size, at_ns=9 * made.S) as stage:
+        await stage.pilot.press("space", "p")
+        assert not stage.playback.clock.is_paused
+        assert "nothing to profile" in stage.text()
+        assert "●" in stage.line(height(size[0]) - 1)
+        monkeypatch.setattr("meshscope.ui.screens.watch._SAID_NS", 0)
+        await stage.pilot.pause(0.2)
+        assert "nothing to profile" not in stage.text()
 
 
 @pytest.mark.parametrize("key", ["question_mark", "h"])
@@ -154,6 +170,16 @@ async def test_help_tells_every_key_and_what_the_textures_mean(folder: Path, sta
         assert "░░░  exposed" in stage.text()
         await stage.press("escape")
         assert not isinstance(stage.app.screen, Help)
+
+
+async def test_help_in_ascii_tells_seeking_from_speed_and_offers_no_palette(folder: Path, staged: Staged) -> None:
+    async with staged(folder, look=Look(is_ascii=True, depth=Depth.NONE)) as stage:
+        assert "left/right seek" in stage.text()
+        await stage.press("question_mark")
+        shown = stage.text()
+        assert "left/right      seek; with shift" in shown
+        assert "<  >            slower, faster" in shown
+        assert "ctrl+p" not in shown
 
 
 @pytest.mark.parametrize("key", ["q", "ctrl+c", "ctrl+q"])

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from rich.console import Console
 from textual.app import App, SystemCommand
@@ -54,6 +54,13 @@ class Options:
     speed: float = 8.0
 
 
+@runtime_checkable
+class Saying(Protocol):
+    """A screen with a place for a line that goes by itself."""
+
+    def say(self, text: str) -> None: ...
+
+
 class MeshscopeApp(App[str]):
     """Shows one screen after another; its result is the line that the shell keeps."""
 
@@ -91,7 +98,9 @@ class MeshscopeApp(App[str]):
     def _told_to_go(self, number: int) -> None:
         """A signal: leave the terminal as it was, and the run as it is."""
         _last_resort(number)
-        self.exit(return_code=128 + number)
+        watched = next((screen for screen in self.screen_stack if isinstance(screen, Watch)), None)
+        line = farewell(watched) if watched is not None and watched.is_running else ""
+        self.exit(line, return_code=128 + number)
 
     def fail(self, error: MeshscopeError) -> None:
         """Leave because of something a person can act on; ``run`` raises it once the terminal is restored."""
@@ -127,7 +136,7 @@ class MeshscopeApp(App[str]):
         """Save the screen beside where meshscope was started."""
         path = Path(f"meshscope-{time.strftime('%Y%m%d-%H%M%S')}.svg")
         path.write_text(picture(self), encoding="utf-8")
-        if isinstance(self.screen, Watch):
+        if isinstance(self.screen, Saying):
             self.screen.say(f"Saved {path}")
 
 
@@ -207,6 +216,7 @@ def run(app: MeshscopeApp) -> str:
     if app.failure is not None:
         raise app.failure
     if app.return_code:
+        _write_line(line or "")
         raise SystemExit(app.return_code)
     return line or ""
 
@@ -219,6 +229,13 @@ def _terminal_kept() -> Iterator[None]:
     except BaseException:
         _restore()
         raise
+
+
+def _write_line(line: str) -> None:
+    """The line for the shell after a signal, unless the terminal is what went away."""
+    if line and sys.__stdout__ is not None and sys.__stdout__.isatty():
+        with suppress(OSError):
+            os.write(sys.__stdout__.fileno(), f"{line}\n".encode(sys.__stdout__.encoding or "utf-8", "replace"))
 
 
 def _restore() -> None:

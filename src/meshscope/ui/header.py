@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from meshscope.analysis.progress import Progress
-from meshscope.ui.marks.cells import Line, Piece, cells, clip, cut, ends, wrapped
+from meshscope.ui.look import USUAL, Look
+from meshscope.ui.marks.cells import Line, Piece, cells, clip, cut, ends, named, wrapped
 from meshscope.ui.panels.comparison import Standing
 from meshscope.ui.scene import Scene, Stance, Stretch, running
 from meshscope.ui.words import RUNNING, clock_time, doing, many
@@ -22,8 +23,8 @@ def height(width: int) -> int:
 def lines(scene: Scene, standing: Standing | None, stretches: Sequence[Stretch], width: int) -> list[Line]:
     """``height(width)`` lines."""
     inside = width - 2
-    named = _title(scene)
-    title = ends(named, _status(scene, standing, inside - min(cells(named), inside // 2)), inside)
+    what = _title(scene)
+    title = ends(what, _status(scene, standing, inside - min(cells(what), inside // 2)), inside)
     said = _said(scene, standing, inside, height(width) - 2)
     return [[(" ", "text"), *title], *said, [(" ", "text"), *rail(scene.stance, stretches, inside)]]
 
@@ -129,7 +130,7 @@ def _write(text: list[str], start: int, end: int, name: str) -> None:
         text[start : start + len(word)] = word
 
 
-def footer(stance: Stance, width: int, *, is_running: bool, is_small: bool) -> list[Piece]:
+def footer(stance: Stance, width: int, look: Look = USUAL, *, is_running: bool, is_small: bool) -> list[Piece]:
     """The keys, the less needed ones left out where they find no room."""
     play = "play" if stance.is_paused else "again" if stance.is_at_end else "pause"
     keys = [
@@ -137,7 +138,7 @@ def footer(stance: Stance, width: int, *, is_running: bool, is_small: bool) -> l
         ("tab", "panel", 3),
         ("enter", "maximise", 4),
         ("space", play, 1),
-        ("←→", "seek", 5),
+        (named("←→", look), "seek", 5),
         ("<>", "speed", 6),
         ("end", "newest", 7),
         ("?", "help", 0),

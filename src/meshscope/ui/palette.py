@@ -69,14 +69,16 @@ TEXTURES: dict[str, tuple[str, str]] = {
     "copy": ("▚", "%"),
     "wait": ("╱", "/"),
     "idle": ("·", "."),
-    "parameters": ("█", "#"),
-    "gradients": ("▓", "%"),
-    "optimizer": ("▒", "="),
-    "activations": ("░", "-"),
-    "temporaries": ("·", "."),
+    # None of these is a texture of time, and none is as sparse as idle: bytes are never nothing.
+    "parameters": ("▓", "@"),
+    "gradients": ("╬", "&"),
+    "optimizer": ("≡", "+"),
+    "activations": ("▄", "o"),
+    "temporaries": ("▌", "*"),
 }
 
 TIMES = ("compute", "hidden", "exposed", "copy", "wait", "idle")
+BYTES = ("parameters", "gradients", "optimizer", "activations", "temporaries")
 
 
 def texture(meaning: str, look: Look) -> str:

@@ -95,7 +95,12 @@ def age(span_ns: float) -> str:
 def freshness(fresh: Fresh, now_unix_ns: int, width: int) -> str:
     """``steps 40–41 · 12 s ago · profiler costs 1.2 %``, in fewer words where ``width`` cells are too few."""
     full = " · ".join(_freshness(fresh, now_unix_ns, "profiler costs"))
-    return full if len(full) <= width else " · ".join(_freshness(fresh, now_unix_ns, "cost"))
+    if len(full) <= width:
+        return full
+    words = _freshness(fresh, now_unix_ns, "cost")
+    while len(words) > 1 and len(" · ".join(words)) > width:
+        words.pop()
+    return " · ".join(words)
 
 
 def _freshness(fresh: Fresh, now_unix_ns: int, cost: str) -> list[str]:

@@ -33,6 +33,11 @@ def plain(text: str) -> str:
     return "".join(c if c.isascii() else "?" * cell_len(c) for c in likeness)
 
 
+def named(keys: str, look: Look) -> str:
+    """Keys as they are written: arrows to the sides in words where ASCII would make them those of the speed."""
+    return keys.replace("← →", "left/right").replace("←→", "left/right") if look.is_ascii else keys
+
+
 def clip(text: str, width: int) -> str:
     """At most ``width`` cells; what is cut off is shown as ``…``."""
     if width <= 0:

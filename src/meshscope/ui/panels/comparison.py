@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from textual.strip import Strip
 
 from meshscope.analysis.comparison import Comparison, Row, comparison
+from meshscope.analysis.standing import NO_STEP_YET
 from meshscope.experiment import PlannedRun
 from meshscope.ui.marks.bars import stacked
 from meshscope.ui.marks.cells import Line, Piece, cells, strips, wrapped
@@ -61,9 +62,19 @@ def question(scene: Scene) -> Standing:
 
 
 def height(standing: Standing) -> int:
-    """How many lines a drawing needs: a heading, a line per strategy, one per failure, and the legend."""
+    """How many lines a drawing needs: a heading, a line per strategy, one per failure, the legend, and what † means."""
     failures = sum(1 for row in standing.comparison.rows if row.progress.why)
-    return 2 + len(standing.order) + failures
+    return 2 + len(standing.order) + failures + (1 if _apart(standing) else 0)
+
+
+def _apart(standing: Standing) -> list[Row]:
+    """The strategies that † stands beside."""
+    return [row for row in standing.comparison.rows if _is_apart(row)]
+
+
+def _is_apart(row: Row) -> bool:
+    """Whether a strategy stays out of the ranking, for a reason that time alone does not mend."""
+    return not (row.is_ranked or row.is_baseline or row.not_ranked_why == NO_STEP_YET)
 
 
 def draw(standing: Standing, frame: Frame) -> list[Strip]:
@@ -137,7 +148,7 @@ def _mean(mean: str, half: float, frame: Frame, role: str) -> list[Piece]:
 
 def _name(strategy: str, state: str, *, is_chosen: bool, leads: bool, row: Row | None) -> list[Piece]:
     mark, role = glyph(state)
-    is_apart = row is not None and not (row.is_ranked or row.is_baseline or math.isnan(row.samples_per_s))
+    is_apart = row is not None and _is_apart(row)
     name = "strong" if is_chosen else ("good" if leads else "text")
     return [
         ("▸" if is_chosen else " ", "accent"),
@@ -178,20 +189,35 @@ def _legend(standing: Standing, columns: tuple[Placed, ...], frame: Frame) -> li
     start = next((place.start for place in columns if place.column.name == "bar"), 0)
     shown = [name for name in SHARES if name != "copy" or any(r.share.get("copy") for r in standing.comparison.rows)]
     keys: list[Piece] = []
-    for name in shown:
-        keys += [(texture(name, frame.look), name), (f" {name}  ", "quiet")]
+    for index, name in enumerate(shown):
+        keys += [("  " if index else "", "quiet"), (texture(name, frame.look), name), (f" {name}", "quiet")]
     profiled = max((row.profiled_steps for row in standing.comparison.rows), default=0)
-    tail: list[Piece] = [("shares of the profiled steps", "faint")] if profiled else []
-    line = [*keys, *tail]
+    tail: list[Piece] = [("  shares of the profiled steps", "faint")] if profiled else []
+    line = [*keys, *tail] if start + cells([*keys, *tail]) <= frame.width else keys
     return [(" " * max(min(start, frame.width - cells(line)), 1), "text"), *line]
 
 
 def _footnotes(standing: Standing, frame: Frame, room: int) -> list[Line]:
     """What the numbers stand on, as far as there is room."""
-    lines: list[Line] = [[]] if room > 1 and standing.comparison.footnotes else []
-    for text in standing.comparison.footnotes:
+    apart = _apart(standing)
+    lines: list[Line] = _marked(apart, frame, room)
+    told = tuple(f"{row.strategy} is not ranked:" for row in apart)
+    notes = [note for note in standing.comparison.footnotes if not note.startswith(told)]
+    if room - len(lines) < 2 or not notes:
+        return lines
+    lines.append([])
+    for text in notes:
         lines += [[("  " + line, "quiet")] for line in wrapped(printable(text), frame.width - 4, 3)]
-    return lines[:room] if room > 1 else []
+    return lines[:room]
+
+
+def _marked(apart: list[Row], frame: Frame, room: int) -> list[Line]:
+    """What † means, directly below the table."""
+    if not apart or room < 1:
+        return []
+    text = "not ranked: " + ", ".join(f"{row.strategy} ({row.not_ranked_why})" for row in apart)
+    first, *more = wrapped(printable(text), frame.width - 4, min(room, 3))
+    return [[("  † ", "warn"), (first, "quiet")], *([("    " + line, "quiet")] for line in more)]
 
 
 def strategy_at(standing: Standing, line: int) -> str:

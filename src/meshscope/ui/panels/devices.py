@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from textual.strip import Strip
 
 from meshscope.analysis.devices import DeviceField, devices
+from meshscope.run import Run
 from meshscope.ui.marks.cells import Line, Piece, left, right, strips, wrapped
 from meshscope.ui.marks.sparkline import sparkline
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
@@ -39,7 +40,7 @@ _WRITTEN: dict[str, Callable[[float], str]] = {
 }
 
 
-_FIGURE = 11
+_FIGURE, _TAIL = 11, 16
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,18 @@ def question(scene: Scene) -> Sensors:
     newest = max((int(reading.time_ns[-1]) for reading in found.fields if reading.count), default=None)
     at = None if newest is None else newest + run.experiment.t0_unix_ns
     capacity = {(r.device, _CAPACITIES[r.field]): r.last for r in found.fields if r.field in _CAPACITIES}
-    shown = tuple(sorted((r for r in found.fields if r.field not in _CAPACITIES), key=_order))
+    called = _called(found.fields, run)
+    named = [replace(r, device=called.get(r.device, r.device)) for r in found.fields if r.field not in _CAPACITIES]
+    shown = tuple(sorted(named, key=_order))
     most = max((reading.count for reading in shown), default=0)
     return Sensors(shown, capacity, found.failed, Fresh(of=many(most, "reading") if most else "", at_unix_ns=at))
+
+
+def _called(fields: tuple[DeviceField, ...], run: Run) -> dict[str, str]:
+    """The one process that runs every rank, as JAX's does, is not called after its first rank."""
+    ranks = {reading.device for reading in fields if reading.device.startswith("rank ")}
+    is_one = len(ranks) == 1 and run.experiment.framework == "jax"
+    return dict.fromkeys(ranks, "process") if is_one else {}
 
 
 def _order(reading: DeviceField) -> tuple[int, str, str]:
@@ -92,7 +102,7 @@ def _field(reading: DeviceField, capacity: float, name: int, tall: int, frame: F
     """One reading in ``tall`` lines, the last of them blank where there is more than one."""
     figure = right(value(reading.last, reading.field), _FIGURE)
     most = f"of {value(capacity, reading.field)}" if not math.isnan(capacity) else ""
-    tail = right(most or f"max {value(reading.maximum, reading.field)}", 14) if frame.width >= 60 else ""
+    tail = right(most or f"max {value(reading.maximum, reading.field)}", _TAIL) if frame.width >= 60 else ""
     room = max(frame.width - name - 2 - len(figure) - len(tail), 4)
     high = _top(reading) if math.isnan(capacity) else capacity
     bars = sparkline(reading.value, room, frame.look, low=0.0, high=high, height=max(tall - 1, 1))

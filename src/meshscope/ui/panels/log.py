@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,6 +20,9 @@ _ROLES = {"error": "bad", "warning": "warn"}
 # Told by steps and traces already.
 _TRACED = ("training", "warming profiler", "profiling", "stopping profiler")
 _SIGNS = {"error": "✗", "warning": "!"}
+# The line of a traceback that names what was raised, and how many lines one may take that explains an ending.
+_RAISED = re.compile(r"\b\w*(Error|Exception|Interrupt)\b: ")
+_DECISIVE = 12
 
 
 @dataclass(frozen=True)
@@ -112,10 +116,15 @@ def _line(happened: Happened, frame: Frame) -> list[Line]:
     role = _ROLES.get(happened.level, "text")
     at = f" {clock_time(happened.t_ns):>5} "
     sign = _SIGNS.get(happened.level, " ")
-    most = 3 if happened.level == "error" or frame.width >= 72 else 2
+    most = min(_DECISIVE, max(frame.height - 1, 3)) if _is_decisive(happened) else 3 if frame.width >= 72 else 2
     text = wrapped(printable(happened.text), max(frame.width - len(at) - 2, 8), most)
     first: Line = [(at, "faint"), (sign + " ", role), (text[0] if text else "", role)]
     return [first, *([(" " * (len(at) + 2), "text"), (more, role)] for more in text[1:])]
+
+
+def _is_decisive(happened: Happened) -> bool:
+    """Whether a line tells why a run ended as it did: what a person came here to read to its end."""
+    return happened.level == "error" or _RAISED.search(happened.text) is not None
 
 
 def depends(scene: Scene) -> tuple[object, ...]:

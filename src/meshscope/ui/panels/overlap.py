@@ -37,6 +37,7 @@ class Overlaps:
     has_windows: bool = False
     next_window_steps: int | None = None
     has_ended: bool = False
+    is_live: bool = False
 
 
 def question(scene: Scene) -> Overlaps:
@@ -48,7 +49,9 @@ def question(scene: Scene) -> Overlaps:
     newest = max((window.end_ns for window in run.windows), default=None)
     of = f"{many(kinds[0].steps, 'step')} × {many(len(kinds[0].ranks), 'rank')}" if kinds else ""
     fresh = Fresh(of=of, at_unix_ns=None if newest is None else newest + run.experiment.t0_unix_ns)
-    return Overlaps(kinds, fresh, bool(run.windows), progress(run).next_window_steps, run.ended is not None)
+    return Overlaps(
+        kinds, fresh, bool(run.windows), progress(run).next_window_steps, run.ended is not None, scene.stance.is_live
+    )
 
 
 def draw(answer: Overlaps, frame: Frame) -> list[Strip]:
@@ -103,7 +106,7 @@ def _empty(answer: Overlaps) -> str:
         return "The profiled steps hold no collective: nothing is exchanged between devices."
     if answer.has_ended:
         return "Nothing was profiled in this run, so its collectives are not known."
-    when = f", in {many(answer.next_window_steps, 'step')}" if answer.next_window_steps else ""
+    when = f", in {many(answer.next_window_steps, 'step')}" if answer.next_window_steps and answer.is_live else ""
     return f"Fills with the first profiled steps{when}: each kind of collective, hidden or exposed."
 
 
@@ -112,7 +115,12 @@ def depends(scene: Scene) -> tuple[object, ...]:
     run = scene.run
     if run is None:
         return ()
-    return (len(run.windows), len(run.refused), run.ended, 0 if run.windows else len(run.steps))
+    return (
+        len(run.windows),
+        len(run.refused),
+        run.ended,
+        (0, False) if run.windows else (len(run.steps), scene.stance.is_live),
+    )
 
 
 PANEL = Panel(

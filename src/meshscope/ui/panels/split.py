@@ -13,22 +13,25 @@ from meshscope.ui.marks.bars import stacked
 from meshscope.ui.marks.cells import Line, Piece, aired, right, strips
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
-from meshscope.ui.scene import Scene
-from meshscope.ui.words import steps_of
+from meshscope.ui.scene import Scene, version
+from meshscope.ui.words import many, steps_of
 from meshscope.units import duration, milliseconds, percent, printable, ratio
 
 _FIGURE = 8
+# Time under the profiler is no step time: its column must not be taken for one.
+_STEPPED, _WHOLE = "ms profiled", "ms traced"
 
 
 @dataclass(frozen=True)
 class Split:
-    """``ranks`` over the newest window; ``next_window_steps`` and ``cannot_say`` explain an empty panel."""
+    """``ranks`` over all their profiled steps; ``next_window_steps`` and ``cannot_say`` explain an empty panel."""
 
     ranks: tuple[RankBreakdown, ...] = ()
     fresh: Fresh = UNSTATED
     next_window_steps: int | None = None
     cannot_say: tuple[str, ...] = ()
     has_ended: bool = False
+    is_live: bool = False
 
 
 def question(scene: Scene) -> Split:
@@ -39,12 +42,14 @@ def question(scene: Scene) -> Split:
     ranks = breakdown(run)
     newest = max((window.end_ns for window in run.windows), default=None)
     fresh = Fresh(
-        of=steps_of(ranks[0].newest_steps) if ranks else "",
+        of=steps_of(ranks[0].steps) if ranks else "",
         at_unix_ns=None if newest is None else newest + run.experiment.t0_unix_ns,
         cost_frac=steps(run).profiler_cost_frac if ranks else None,
     )
     reasons = dict.fromkeys(why for window in run.windows for what, why in window.cannot_say if what != "wait_ns")
-    return Split(ranks, fresh, progress(run).next_window_steps, tuple(reasons), run.ended is not None)
+    return Split(
+        ranks, fresh, progress(run).next_window_steps, tuple(reasons), run.ended is not None, scene.stance.is_live
+    )
 
 
 def shares(part: Breakdown) -> list[tuple[str, float]]:
@@ -63,17 +68,16 @@ def _copy_alone(part: Breakdown) -> int:
 
 
 def draw(split: Split, frame: Frame) -> list[Strip]:
-    found = [(rank, rank.newest or rank.total) for rank in split.ranks]
-    found = [(rank, part) for rank, part in found if part.span_ns > 0]
+    whole, found = _found(split)
     if not found:
         return note(_empty(split), frame)
     longest = max(part.span_ns for _, part in found)
     gutter = max(len(str(rank.rank)) for rank, _ in found) + 2
-    lines: list[Line] = [_heading(frame)]
+    lines: list[Line] = [_heading(whole, frame)]
     has_legend = len(found) + 2 <= frame.height
     room = frame.height - (2 if has_legend else 1)
     shown = found if len(found) <= room else found[: max(room - 1, 1)]
-    lines += aired([_rank(rank, part, longest, gutter, frame) for rank, part in shown], room - 1)
+    lines += aired([_rank(rank, part, longest, gutter, whole, frame) for rank, part in shown], room - 1)
     if len(shown) < len(found):
         rest = [part.span_ns for _, part in found[len(shown) :]]
         lines.append([(f"  … {len(rest)} more: {duration(min(rest))} to {duration(max(rest))}", "quiet")])
@@ -85,31 +89,45 @@ def draw(split: Split, frame: Frame) -> list[Strip]:
     return strips(lines, frame.width, frame.height, frame.look)
 
 
-def _figures(frame: Frame) -> tuple[str, ...]:
+def _found(split: Split) -> tuple[str, list[tuple[RankBreakdown, Breakdown]]]:
+    """What the whole of a bar is called, and every rank that has one: the mean of its complete profiled steps.
+
+    Where no rank has a complete step, what was traced in all; the two do not stand beside each other.
+    """
+    stepped = [(rank, rank.per_step) for rank in split.ranks if rank.per_step is not None and rank.per_step.span_ns > 0]
+    if stepped:
+        return _STEPPED, stepped
+    return _WHOLE, [(rank, rank.total) for rank in split.ranks if rank.total.span_ns > 0]
+
+
+def _figures(whole: str, frame: Frame) -> tuple[str, ...]:
     """Which numbers stand beside a bar."""
     if frame.width >= 90:
-        return ("ms/step", "compute", "hidden", "exposed", "idle", "exp %")
-    return ("ms/step", "exposed", "exp %") if frame.width >= 60 else ("ms/step", "exp %")
+        return (whole, "compute", "hidden", "exposed", "idle", "exp %")
+    return (whole, "exposed", "exp %") if frame.width >= 60 else (whole, "exp %")
 
 
-def _heading(frame: Frame) -> list[Piece]:
-    figures = "".join(right(name, _FIGURE) for name in _figures(frame))
+def _heading(whole: str, frame: Frame) -> list[Piece]:
+    first, *rest = _figures(whole, frame)
+    # The first may reach over the bars.
+    figures = first + "".join(right(name, _FIGURE) for name in rest)
     return [(right(figures, frame.width), "quiet")]
 
 
-def _rank(rank: RankBreakdown, part: Breakdown, longest: int, gutter: int, frame: Frame) -> list[Piece]:
-    width = frame.width - gutter - _FIGURE * len(_figures(frame))
+def _rank(rank: RankBreakdown, part: Breakdown, longest: int, gutter: int, whole: str, frame: Frame) -> list[Piece]:
+    names = _figures(whole, frame)
+    width = frame.width - gutter - _FIGURE * len(names)
     scale = part.span_ns / longest
     bar = stacked([(name, share * scale) for name, share in shares(part)], width, frame.look)
     known = {
-        "ms/step": milliseconds(part.span_ns),
+        whole: milliseconds(part.span_ns),
         "compute": milliseconds(part.compute_ns),
         "hidden": milliseconds(part.hidden_ns),
         "exposed": milliseconds(part.exposed_ns),
         "idle": milliseconds(part.idle_ns),
         "exp %": percent(ratio(part.exposed_ns, part.span_ns)),
     }
-    figures = "".join(right(known[name], _FIGURE) for name in _figures(frame))
+    figures = "".join(right(known[name], _FIGURE) for name in names)
     return [(right(str(rank.rank), gutter - 1) + " ", "quiet"), *bar, (figures, "text")]
 
 
@@ -127,9 +145,16 @@ def _empty(split: Split) -> str:
         return "Cannot say: " + "; ".join(printable(why) for why in split.cannot_say)
     if split.has_ended:
         return "Nothing was profiled in this run, so where a step went is not known."
+    if not split.is_live:
+        return "Fills with the first profiled steps: a bar for each rank."
     if split.next_window_steps:
-        return f"Fills with the first profiled steps, in {split.next_window_steps} steps. p profiles now."
+        return f"Fills with the first profiled steps, in {many(split.next_window_steps, 'step')}. p profiles now."
     return "Fills with the first profiled steps: a bar for each rank. p profiles now."
+
+
+def depends(scene: Scene) -> tuple[object, ...]:
+    """An empty panel of a live run offers a key that does nothing in a recording."""
+    return (version(scene.run), scene.stance.is_live)
 
 
 PANEL = Panel(
@@ -140,4 +165,5 @@ PANEL = Panel(
     question=question,
     draw=draw,
     fresh=lambda split: split.fresh,
+    depends=depends,
 )

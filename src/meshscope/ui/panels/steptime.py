@@ -40,7 +40,7 @@ def question(scene: Scene) -> Pace:
     seconds = found.duration_ns / NS_PER_S
     batch = float(run.experiment.global_batch) or math.nan
     throughput = np.divide(batch, seconds, out=np.full(len(seconds), math.nan), where=seconds > 0)
-    of = f"{found.measured} of {many(found.count, 'step')}" if found.count else ""
+    of = f"{found.measured} of {many(found.count, 'step')} measured" if found.count else ""
     fresh = Fresh(of=of, cost_frac=found.profiler_cost_frac)
     return Pace(
         found, np.where(found.is_profiled, math.nan, throughput), fresh, run.phases[-1].phase if run.phases else ""
@@ -77,7 +77,12 @@ def _summary(found: Steps, frame: Frame) -> list[Piece]:
     compiled: list[Piece] = []
     if not math.isnan(found.compile_ns):
         compiled = [(duration(found.compile_ns), "text"), (" compiling", "quiet")]
-    return ends(figures, compiled, frame.width) if frame.width >= 60 else figures
+    mark: list[Piece] = [("▴", "profiled"), (" profiled", "quiet")] if found.profiled else []
+    last = [*compiled, *([("   ", "text")] if compiled and mark else []), *mark]
+    for tail in (last, compiled or mark):
+        if frame.width >= 60 and cells(figures) + 2 + cells(tail) <= frame.width:
+            return ends(figures, tail, frame.width)
+    return figures
 
 
 def _top(found: Steps, given: Columns) -> float:
@@ -133,7 +138,7 @@ def _under(found: Steps, frame: Frame) -> list[Piece]:
     if not math.isnan(found.data_wait_frac):
         figures.append(("waits for data ", percent(found.data_wait_frac)))
     if found.profiled and not math.isnan(found.profiled_slowdown_frac):
-        figures.append(("▴ profiled steps take ", f"{percent(found.profiled_slowdown_frac)} longer"))
+        figures.append(("profiled steps take ", f"{percent(found.profiled_slowdown_frac)} longer"))
     pieces: list[Piece] = [(" ", "text")]
     for words, figure in figures:
         if cells(pieces) + len(words) + len(figure) <= frame.width:

@@ -12,7 +12,7 @@ from textual.screen import ModalScreen
 
 from meshscope.ui.canvas import Canvas
 from meshscope.ui.look import Look
-from meshscope.ui.marks.cells import Line, Piece, cells, filled, strips
+from meshscope.ui.marks.cells import Line, Piece, cells, filled, named, strips
 from meshscope.ui.palette import texture
 
 T = str | None
@@ -97,7 +97,9 @@ class Help(Dialog):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark,enter,space", "answer(None)", show=False)]
 
     def __init__(self, look: Look) -> None:
-        lines: list[Line] = [[(f"{key:<16}", "key"), (what, "text")] for key, what in _KEYS]
+        # In ASCII there is no palette.
+        keys = [(named(key, look), what) for key, what in _KEYS if not (look.is_ascii and key == "ctrl+p")]
+        lines: list[Line] = [[(f"{key:<16}", "key"), (what, "text")] for key, what in keys]
         lines.append([])
         lines += [
             [(texture(name, look) * 3, name), (f"  {name:<11}", "text"), (what, "quiet")] for name, what in _MEANINGS

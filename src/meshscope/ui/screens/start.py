@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -21,7 +22,7 @@ from meshscope.ui.canvas import Canvas
 from meshscope.ui.form import Form
 from meshscope.ui.launching import Launcher, Offer
 from meshscope.ui.look import Look
-from meshscope.ui.marks.cells import Line, Piece, clip, filled, left, strips, wrapped
+from meshscope.ui.marks.cells import Line, Piece, clip, filled, left, named, strips, wrapped
 from meshscope.ui.playback import Reel
 from meshscope.ui.screens.dialog import Dialog
 from meshscope.ui.shelf import Shelved
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _NAME = 16
 _WIDE = 116
+_SAID_S = 4.0
 _LEAVE = {
     "ranks": "as many as this machine has devices for",
     "steps": "as the model has it",
@@ -92,6 +94,7 @@ class Start(Screen[None]):
         self._checked: Request | None = None
         self._is_checking = False
         self._is_starting = False
+        self._said: tuple[int, str] = (0, "")
 
     def compose(self) -> ComposeResult:
         yield Canvas(id="start")
@@ -138,11 +141,23 @@ class Start(Screen[None]):
             self._start(self.form.request())
 
     def action_help(self) -> None:
-        lines: list[Line] = [[(f"{key:<10}", "key"), (words, "text")] for key, words in _HELP]
+        lines: list[Line] = [[(f"{named(key, self.look):<12}", "key"), (words, "text")] for key, words in _HELP]
         self.app.push_screen(Dialog("keys", lines, self.look))
 
     def action_leave(self) -> None:
         self.app.exit("")
+
+    def say(self, text: str) -> None:
+        """Show a line where the keys stand, for a few seconds."""
+        self._said = (self._said[0] + 1, text)
+        self._draw()
+        self.set_timer(_SAID_S, partial(self._fall_silent, self._said[0]))
+
+    def _fall_silent(self, number: int) -> None:
+        """Take a line away, unless another has been said since."""
+        if self._said[0] == number:
+            self._said = (number, "")
+            self._draw()
 
     # Checking and starting
 
@@ -320,9 +335,11 @@ class Start(Screen[None]):
         ]
 
     def _footer(self) -> list[Piece]:
+        if self._said[1]:
+            return [(" " + printable(self._said[1]), "warn")]
         pieces: list[Piece] = [(" ", "text")]
         for key, words in _KEYS:
-            pieces += [(key, "key"), (f" {words}  ", "quiet")]
+            pieces += [(named(key, self.look), "key"), (f" {words}  ", "quiet")]
         return pieces
 
 

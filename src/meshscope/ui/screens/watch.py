@@ -142,12 +142,16 @@ class Watch(Screen[None]):
     def _tick(self) -> None:
         """Follow the clock: fold what is new, unless that is already under way."""
         self._leave_when_stopped()
+        self._fall_silent()
         stance = self.playback.stance()
         is_changed = stance != self.scene.stance or not self._has_seen
         if not self._is_looking and (is_changed or self.playback.is_due):
             self._is_looking = True
             self._look()
-        elif self._said[1] and self.playback.clock.wall() - self._said[0] > _SAID_NS:
+
+    def _fall_silent(self) -> None:
+        """Take away what was said once it has stood long enough, whatever the clock of the recording does."""
+        if self._said[1] and time.monotonic_ns() - self._said[0] > _SAID_NS:
             self._said = (0, "")
             self._refresh_header()
 
@@ -242,10 +246,13 @@ class Watch(Screen[None]):
             return
         lines = header.lines(self.scene, self.standing, self.playback.stretches, width)
         if self._said[1]:
-            lines[-1] = [(" " + self._said[1], "warn")]
+            # Over the last line of the verdict: the rail below it stays.
+            lines[-2] = [(" " + self._said[1], "warn")]
         self.query_one("#header", Canvas).paint(strips(lines, width, self._placed.header.height, self.look))
         is_small = width < LEAST[0] or height < LEAST[1]
-        foot = header.footer(self.scene.stance, width, is_running=self.playback.is_running, is_small=is_small)
+        foot = header.footer(
+            self.scene.stance, width, self.look, is_running=self.playback.is_running, is_small=is_small
+        )
         self.query_one("#footer", Canvas).paint([strip(foot, width, self.look)])
 
     def _show(self, view: PanelView) -> None:
@@ -266,7 +273,7 @@ class Watch(Screen[None]):
 
     def say(self, text: str) -> None:
         """Show a line for a few seconds."""
-        self._said = (self.playback.clock.wall(), text)
+        self._said = (time.monotonic_ns(), text)
         self._refresh_header()
 
     # Keys
@@ -335,7 +342,7 @@ class Watch(Screen[None]):
 
     def action_profile(self) -> None:
         if not self.playback.is_running:
-            self.say("The run has ended: there is nothing left to profile.")
+            self.say("This is a recording: there is nothing to profile.")
             return
         ask(self.playback.folder, Ask(what="profile", reason="key"))
         self.say("Asked every rank to profile the next steps.")
