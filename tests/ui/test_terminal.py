@@ -69,7 +69,8 @@ def test_a_terminal_that_goes_away_ends_the_screen(terminal: Terminal) -> None:
     terminal.wait_for("strategies")
     os.close(terminal.master)
     terminal.master = -1
-    assert terminal.child.wait(PATIENCE_S) in (129, -signal.SIGHUP)
+    # 120 is Python's own: what was left to write has nowhere to go.
+    assert terminal.child.wait(PATIENCE_S) in (129, -signal.SIGHUP, 120)
 
 
 @pytest.mark.parametrize("terminal", ["mouseless"], indirect=True)

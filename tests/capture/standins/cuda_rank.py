@@ -38,6 +38,8 @@ def stand_in():
     }
     torch.cuda.reset_peak_memory_stats = RESETS.append
     torch.cuda.synchronize = lambda *_: None  # The profiler's own, at its end.
+    # A CUDA build without a driver would look for the stream; the optimizer asks whether it is capturing.
+    torch.accelerator.current_stream = lambda *_: SimpleNamespace(is_capturing=lambda: False)
     torch.cuda.get_rng_state = lambda: torch.arange(16, dtype=torch.uint8)
     yield
 
