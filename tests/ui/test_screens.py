@@ -132,3 +132,16 @@ async def test_a_picture_is_well_formed_whatever_is_written(tmp_path: Path, stag
         await stage.press("7", "enter")
         root = ET.fromstring(picture(stage.app))
     assert root.tag.endswith("svg")
+
+
+async def test_every_cell_of_a_run_of_part_blocks_is_drawn() -> None:
+    from textual.app import App, ComposeResult
+    from textual.widgets import Static
+
+    class Blocks(App[None]):
+        def compose(self) -> ComposeResult:
+            yield Static("▌▌▌▌▌")
+
+    app = Blocks()
+    async with app.run_test(size=(20, 3)):
+        assert picture(app).count('height="') >= 5 + 1

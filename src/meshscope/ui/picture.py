@@ -110,7 +110,8 @@ class _Sheet:
             if character in _LOWER:
                 yield _box(at, y, count, ink, top=1 - (_LOWER.index(character) + 1) / 8)
             elif character in _LEFT:
-                yield _box(at, y, (_LEFT.index(character) + 1) / 8, ink)
+                wide = (_LEFT.index(character) + 1) / 8
+                yield from (_box(at + column, y, wide, ink) for column in range(count))
             elif character in _RULES:
                 thick = _RULES[character] / _HIGH
                 yield _box(at, y, count, ink, top=0.5 - thick / 2, bottom=0.5 + thick / 2)
