@@ -16,6 +16,7 @@ from meshscope.recording.control import Ask
 
 MS = 1_000_000
 POLICY = Windows(active=2)
+FIRST = Ask(what="window", first_step=5, end_step=6)
 PAST = Ask(what="window", first_step=5, end_step=7)
 STEADY = Training(planned=0, step=100, durations_ns=(100 * MS,) * 40, training_ns=10_000 * MS, windows=(PAST,))
 
@@ -26,23 +27,48 @@ def _spans(asks: tuple[Ask, ...]) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize(
     ("planned", "expected"),
-    [(0, [(5, 7)]), (60, [(5, 7), (36, 38)]), (20, [(5, 7), (12, 14)]), (10, [(5, 7)]), (4, [(2, 4)]), (2, [])],
+    [(0, [(5, 7)]), (60, [(5, 7)]), (20, [(5, 7)]), (10, [(5, 7)]), (4, [(2, 4)]), (2, [])],
 )
-def test_the_first_window_is_early_and_a_known_length_brings_a_second(planned: int, expected: list) -> None:
+def test_only_the_first_window_is_sure_and_it_is_early(planned: int, expected: list) -> None:
     assert _spans(windows.opening(POLICY, planned)) == expected
 
 
-def test_by_default_a_window_is_one_step_so_that_two_in_a_short_run_cost_what_one_of_two_steps_would() -> None:
-    assert _spans(windows.opening(Windows(), 60)) == [(5, 6), (36, 37)]
+def test_a_fixed_cycle_has_its_second_window_from_the_start() -> None:
+    assert _spans(windows.opening(Windows(active=2, wait=20), 60)) == [(5, 7), (28, 30)]
+    assert _spans(windows.opening(Windows(active=2, wait=20), 30)) == [(5, 7)]
+
+
+def test_by_default_a_window_is_one_step() -> None:
+    assert _spans(windows.opening(Windows(), 60)) == [(5, 6)]
 
 
 def test_only_the_first_window_records_memory() -> None:
-    assert [ask.has_memory for ask in windows.opening(POLICY, 60)] == [True, False]
+    assert [ask.has_memory for ask in windows.opening(Windows(wait=20), 60)] == [True, False]
 
 
-@given(planned=st.integers(0, 400), active=st.integers(0, 6), first=st.integers(0, 9), warmup=st.integers(0, 3))
-def test_opening_windows_lie_within_the_run_and_apart(planned: int, active: int, first: int, warmup: int) -> None:
-    opened = windows.opening(Windows(first=first, active=active, warmup=warmup), planned)
+@pytest.mark.parametrize(("cost_ms", "expected"), [(89, (38, 39)), (91, None)])
+def test_a_run_of_known_length_has_a_second_window_where_both_together_stay_within_the_budget(
+    cost_ms: int, expected: tuple[int, int] | None
+) -> None:
+    # 3 % of 60 steps of 100 ms are 180 ms, for two windows.
+    young = Training(planned=60, step=20, durations_ns=(100 * MS,) * 15, costs_ns=(cost_ms * MS,), windows=(FIRST,))
+    assert windows.due(Windows(), dataclasses.replace(young, training_ns=2100 * MS)) is None, "it is early"
+    later = dataclasses.replace(young, step=31, training_ns=3200 * MS)
+    ask = windows.due(Windows(), later)
+    assert (ask and (ask.first_step, ask.end_step)) == (expected)
+
+
+@given(
+    planned=st.integers(0, 400),
+    active=st.integers(0, 6),
+    first=st.integers(0, 9),
+    warmup=st.integers(0, 3),
+    wait=st.none() | st.integers(1, 50),
+)
+def test_opening_windows_lie_within_the_run_and_apart(
+    planned: int, active: int, first: int, warmup: int, wait: int | None
+) -> None:
+    opened = windows.opening(Windows(first=first, active=active, warmup=warmup, wait=wait), planned)
     for ask in opened:
         assert ask.first_step - ask.warmup >= 0
         assert not planned or ask.end_step <= planned

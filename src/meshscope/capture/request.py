@@ -17,8 +17,8 @@ class Windows:
 
     The first window starts at step ``first`` (past warm-up), each after ``warmup`` steps that the profiler only
     watches, and lasts ``active`` steps; 0 profiles nothing. With ``wait`` the cycle is fixed: that many unprofiled
-    steps between windows. Without it two windows are sure in a run of known length, and more follow as long as what
-    they cost stays within ``budget_frac`` of the training time.
+    steps between windows. Without it only the first is sure, and more follow as long as what they cost stays within
+    ``budget_frac`` of the training time.
     """
 
     first: int = 5

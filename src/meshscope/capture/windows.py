@@ -50,10 +50,9 @@ class Training:
 
 
 def opening(policy: Windows, planned: int) -> tuple[Ask, ...]:
-    """Windows that stand before the run starts: the first, and in a run of known length a second.
+    """Windows that stand before the run starts: the first, and in a fixed cycle the one after it.
 
-    A short run keeps its steps for measuring: under fifteen (by the defaults) there is one window, moved forward if
-    need be, so that some steps stay unprofiled.
+    In a short run the first is moved forward if need be, so that some steps stay unprofiled.
     """
     if not policy.active:
         return ()
@@ -61,14 +60,10 @@ def opening(policy: Windows, planned: int) -> tuple[Ask, ...]:
     if first < 1:
         return ()
     window = _window(policy, first, "cycle", has_memory=True)
-    second = _second(policy, window.end_step, planned)
-    return (window,) if second + policy.active >= planned else (window, _window(policy, second, "cycle"))
-
-
-def _second(policy: Windows, end: int, planned: int) -> int:
-    if policy.wait is not None:
-        return end + policy.wait + policy.warmup
-    return max(end + 1 + _REST_STEPS + policy.warmup, round(planned * _SECOND_AT_FRAC))
+    if policy.wait is None:
+        return (window,)
+    second = _window(policy, window.end_step + policy.wait + policy.warmup, "cycle")
+    return (window,) if second.end_step >= planned else (window, second)
 
 
 def due(policy: Windows, training: Training) -> Ask | None:
@@ -77,11 +72,24 @@ def due(policy: Windows, training: Training) -> Ask | None:
         return None
     if policy.wait is None:
         has_room = _is_affordable(policy.budget_frac * _CYCLE_SHARE_FRAC, training)
-        return _window_at(policy, training, "cycle", apart=_APART_STEPS) if has_room else None
+        return _window_at(policy, training, "cycle", apart=_APART_STEPS) if has_room else _second(policy, training)
     last_end = max((window.end_step for window in training.windows), default=0)
     if last_end > training.step:
         return None
     return _window_at(policy, training, "cycle", first=last_end + policy.wait + policy.warmup)
+
+
+def _second(policy: Windows, training: Training) -> Ask | None:
+    """A second window in the later part of a run of known length, if it is affordable once the run is over.
+
+    Two windows tell whether one is typical. A quarter of the budget stays as a margin for what it really costs.
+    """
+    first = round(training.planned * _SECOND_AT_FRAC)
+    if not training.planned or len(training.windows) != 1 or training.step + 1 < first - policy.warmup - _LEAD_STEPS:
+        return None
+    whole = dataclasses.replace(training, training_ns=round(training.planned * training.step_ns))
+    has_room = _is_affordable(policy.budget_frac * _CYCLE_SHARE_FRAC, whole)
+    return _window_at(policy, training, "cycle", first=first, apart=_REST_STEPS) if has_room else None
 
 
 def _is_affordable(budget_frac: float, training: Training) -> bool:
