@@ -55,3 +55,10 @@ def test_no_text_can_steer_the_terminal(text: str) -> None:
 def test_ordinary_text_stays_as_it_is() -> None:
     assert units.printable("aten::mm Größe 行列") == "aten::mm Größe 行列"
     assert units.printable("\x1b]0;owned\x07") == "�]0;owned�"
+
+
+def test_whole_numbers_are_told_as_ranges() -> None:
+    assert units.ranges([41, 20, 21, 21, 40]) == "20–21, 40–41"
+    assert units.ranges([2, 5, 6, 7]) == "2, 5–7"
+    assert units.ranges(range(0, 10, 2), most=3) == "…, 4, 6, 8"
+    assert units.ranges([]) == ""

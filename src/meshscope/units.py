@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 NS_PER_US = 1_000
 NS_PER_MS = 1_000_000
@@ -67,6 +68,23 @@ def ratio(part: float, whole: float) -> float:
     if not whole or math.isnan(whole) or math.isnan(part):
         return math.nan
     return part / whole
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 step``, ``2 steps``: a noun whose plural ends in s."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def ranges(values: Iterable[int], most: int | None = None) -> str:
+    """Whole numbers as ranges, ``"20–21, 40–41"``: the last ``most`` of them where that is given; "" for none."""
+    found: list[list[int]] = []
+    for value in sorted(set(values)):
+        if found and value == found[-1][1] + 1:
+            found[-1][1] = value
+        else:
+            found.append([value, value])
+    words = [f"{low}–{high}" if high > low else f"{low}" for low, high in found]
+    return ", ".join(words if most is None or len(words) <= most else ["…", *words[-most:]])
 
 
 def printable(text: str) -> str:

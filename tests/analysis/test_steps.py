@@ -155,3 +155,18 @@ def test_the_loss_and_the_wait_for_data_are_means_over_ranks() -> None:
 def test_the_empty_answer_owns_its_columns() -> None:
     assert Steps().number is not Steps().number
     assert Steps().loss.dtype == np.float64
+
+
+def test_a_step_without_a_length_has_no_rate() -> None:
+    entries = [
+        StepDone(t_ns=0, rank=0, step=n, start_ns=round(n * 100 * MS), end_ns=round((n + (n != 6)) * 100 * MS), samples=4)
+        for n in range(12)
+    ]
+    found = answer(run([entry for entry in entries if entry.step != 5]))
+    assert found.measured == 8, "of steps 2 to 11 one is missing and one has no length"
+    assert found.samples_per_s == pytest.approx(40)
+
+
+def test_only_warm_steps_count_as_profiled_since_what_profiling_added_is_told_from_them() -> None:
+    found = answer(run(steps([100] * 12, profiled=[1, 5, 6])))
+    assert found.profiled == 2

@@ -133,3 +133,18 @@ def test_a_folder_without_recordings_is_told_to_a_person(tmp_path: Path) -> None
     with pytest.raises(RecordingError) as told:
         Gallery(tmp_path)
     assert "analyze" in told.value.hint
+
+
+def test_damaged_lines_of_the_supervisors_journal_are_told(tmp_path: Path) -> None:
+    planned(tmp_path, ["ddp"])
+    part(tmp_path, "ddp", start_s=0, end_s=20)
+    append(tmp_path, "supervisor", [Ended(t_ns=22 * S, outcome="stopped")])
+    gallery = Gallery(tmp_path)
+    assert gallery.end_unix_ns == T0 + 22 * S
+    assert gallery.refused == ()
+    with (tmp_path / "journal" / "supervisor.jsonl").open("ab") as file:
+        file.write(b"{garbled\n")
+    assert gallery.end_unix_ns == T0 + 22 * S
+    assert [(Path(path).name, why) for path, why, _ in gallery.refused] == [
+        ("supervisor.jsonl", "1 line of the supervisor's journal could not be read.")
+    ]

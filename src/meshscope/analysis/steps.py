@@ -28,7 +28,7 @@ class Steps:
 
     ``measured`` counts the steps behind median, p95 and throughput: past warm-up (the first two, and any that
     compiled) and not profiled. Floats are NaN while there are none. ``*_spread`` is half the interquartile
-    range. ``profiled_median_ns`` is over steps in active windows' neighbourhood (``is_profiled``);
+    range. ``profiled`` and ``profiled_median_ns`` are of warm steps that a profiler touched (``is_profiled``);
     ``profiler_cost_frac`` is the time profiling added (profiled steps against the median, and stopping) as a share
     of the run's training time, ``profiled_slowdown_frac`` how much longer a profiled step is.
     ``number``/``duration_ns``/``is_profiled`` are the series to draw, one row per finished step.
@@ -88,8 +88,8 @@ def steps(run: Run) -> Steps:
     if not len(series.number):
         return Steps(planned=run.experiment.planned_steps, **compiles)
     is_warm = _is_warm(series.number, run.compiles)
-    measured = is_warm & ~series.is_profiled
     duration_ns = series.duration_ns.astype(np.float64)
+    measured = is_warm & ~series.is_profiled & (duration_ns > 0)  # a step without a length has no rate
     median_ns = _median(duration_ns[measured])
     return Steps(
         count=len(series.number),
@@ -183,7 +183,7 @@ def _profiling(run: Run, series: _Series, is_warm: npt.NDArray[np.bool_], median
     added_ns = max(0.0, float((profiled - median_ns).sum())) + sum(held.values())
     is_known = not math.isnan(median_ns) and training_ns > 0
     return {
-        "profiled": int(series.is_profiled.sum()),
+        "profiled": len(profiled),
         "profiled_median_ns": profiled_ns,
         "profiled_slowdown_frac": ratio(profiled_ns, median_ns) - 1,
         "profiler_cost_frac": added_ns / training_ns if is_known else math.nan,

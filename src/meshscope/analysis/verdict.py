@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 
 from meshscope.analysis.breakdown import Breakdown
-from meshscope.analysis.counting import counted
 from meshscope.analysis.overlap import CollectiveOverlap
 from meshscope.analysis.standing import NO_STEP, NO_STEP_YET, Row
 from meshscope.run import Run
-from meshscope.units import UNKNOWN, milliseconds, rate, ratio
+from meshscope.units import UNKNOWN, counted, milliseconds, rate, ratio
 
 Collectives = dict[str, tuple[CollectiveOverlap, ...]]
 

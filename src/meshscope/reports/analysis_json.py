@@ -14,7 +14,6 @@ import msgspec
 
 from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
 from meshscope.analysis.collectives import CollectiveTotal, collectives
-from meshscope.analysis.counting import counted
 from meshscope.analysis.devices import devices
 from meshscope.analysis.memory import RankMemory, memory
 from meshscope.analysis.memory_doubts import memory_doubts
@@ -22,7 +21,7 @@ from meshscope.analysis.standing import device_kind
 from meshscope.analysis.steps import Steps, steps
 from meshscope.reports.comparison_json import comparison_json
 from meshscope.run import Run
-from meshscope.units import printable
+from meshscope.units import counted, printable
 
 FORMAT = 1
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable
 
 from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
-from meshscope.analysis.counting import counted
 from meshscope.analysis.memory import CATEGORIES, RankMemory, memory
 from meshscope.analysis.overlap import CollectiveOverlap, overlap
 from meshscope.analysis.progress import progress
@@ -15,7 +14,7 @@ from meshscope.analysis.standing import device_kind, shares
 from meshscope.analysis.steps import Steps, steps
 from meshscope.reports.columns import table, wrapped
 from meshscope.run import Run
-from meshscope.units import UNKNOWN, duration, milliseconds, percent, rate, ratio, size
+from meshscope.units import UNKNOWN, counted, duration, milliseconds, percent, ranges, rate, ratio, size
 
 MOST_RANKS = 16
 
@@ -56,7 +55,7 @@ def _split(ranks: tuple[RankBreakdown, ...]) -> list[str]:
         return []
     has_steps = any(rank.per_step is not None for rank in known)
     profiled = [step for rank in known for step in rank.steps]
-    of = f"mean of {_numbers(profiled)}" if has_steps else "whole windows: no step lies wholly in one"
+    of = f"mean of {_steps_of(profiled)}" if has_steps else "whole windows: no step lies wholly in one"
     rows = [_split_row(str(rank.rank), rank.per_step if has_steps else rank.total) for rank in known[:MOST_RANKS]]
     heading = ("rank", "ms", "compute", "hidden", "exposed", "copy", "idle", "wait ms")
     lines = wrapped(f"where a step goes, in % of it ({of}); compute beside what it hides:", indent="  ")
@@ -80,16 +79,10 @@ def _more(count: int) -> list[str]:
     return [f"    … {counted(count - MOST_RANKS, 'more rank')}"] if count > MOST_RANKS else []
 
 
-def _numbers(values: Iterable[int]) -> str:
+def _steps_of(values: Iterable[int]) -> str:
     """``steps 20–21, 40–41``."""
-    ranges: list[list[int]] = []
-    for value in sorted(set(values)):
-        if ranges and value == ranges[-1][1] + 1:
-            ranges[-1][1] = value
-        else:
-            ranges.append([value, value])
-    words = [f"{low}–{high}" if high > low else f"{low}" for low, high in ranges]
-    return f"step{'s' if len(ranges) > 1 or ranges[0][1] > ranges[0][0] else ''} {', '.join(words)}"
+    known = set(values)
+    return f"step{'s' if len(known) > 1 else ''} {ranges(known)}"
 
 
 def _collectives(found: tuple[CollectiveOverlap, ...]) -> list[str]:
@@ -151,7 +144,7 @@ def _profiler(found: Steps) -> str:
     longer = "" if math.isnan(found.profiled_slowdown_frac) else f" ({_signed(found.profiled_slowdown_frac)})"
     cost = percent(found.profiler_cost_frac)
     took = (
-        f"profiler: {counted(found.profiled, 'step')} that profiling touched took "
+        f"profiler: {counted(found.profiled, 'warm step')} that profiling touched took "
         f"{duration(found.profiled_median_ns)}{longer}"
     )
     return f"{took}; with starting and stopping it, that is {cost} of the training time"

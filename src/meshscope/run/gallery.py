@@ -13,6 +13,7 @@ from meshscope.recording.journal import Tail
 from meshscope.recording.layout import JOURNAL, PLAN, read_plan, recordings
 from meshscope.run.reading import RunReader
 from meshscope.run.state import SILENCE_NS, Run
+from meshscope.units import counted
 
 Refusal = tuple[str, str, str]
 
@@ -55,8 +56,8 @@ class Gallery:
 
     @property
     def refused(self) -> tuple[Refusal, ...]:
-        """(path, why, hint) of the plan and the recordings that are there and cannot be read."""
-        return tuple(self._refused.values())
+        """(path, why, hint) of the plan and the recordings that are there and cannot be read, damaged lines too."""
+        return (*self._refused.values(), *(_damaged(path, tail) for path, tail in self._tails.items() if tail.skipped))
 
     @property
     def start_unix_ns(self) -> int:
@@ -123,3 +124,11 @@ class Gallery:
         for path in sorted((self._folder / JOURNAL).glob("*.jsonl")) if self.plan is not None else ():
             self._supervisor += self._tails.setdefault(path, Tail(path)).read()
         self._supervisor.sort(key=lambda entry: entry.t_ns)
+
+
+def _damaged(path: Path, tail: Tail) -> Refusal:
+    return (
+        str(path),
+        f"{counted(tail.skipped, 'line')} of the supervisor's journal could not be read.",
+        "The rest of it is shown.",
+    )

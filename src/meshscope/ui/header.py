@@ -11,8 +11,8 @@ from meshscope.ui.look import USUAL, Look
 from meshscope.ui.marks.cells import Line, Piece, cells, clip, cut, ends, named, wrapped
 from meshscope.ui.panels.comparison import Standing
 from meshscope.ui.scene import Scene, Stance, Stretch, running
-from meshscope.ui.words import RUNNING, clock_time, doing, many
-from meshscope.units import printable
+from meshscope.ui.words import RUNNING, clock_time, doing
+from meshscope.units import counted, printable
 
 
 def height(width: int) -> int:
@@ -103,7 +103,7 @@ def _status(scene: Scene, standing: Standing | None, width: int) -> list[Piece]:
 def _next_trace(progress: Progress) -> list[str]:
     if progress.next_window_steps is None or progress.state != "training":
         return []
-    return [f"trace in {many(progress.next_window_steps, 'step')}" if progress.next_window_steps else "trace now"]
+    return [f"trace in {counted(progress.next_window_steps, 'step')}" if progress.next_window_steps else "trace now"]
 
 
 def rail(stance: Stance, stretches: Sequence[Stretch], width: int) -> list[Piece]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from meshscope.analysis.progress import Progress
 from meshscope.ui.panel import Fresh
-from meshscope.units import NS_PER_S, UNKNOWN, percent
+from meshscope.units import NS_PER_S, UNKNOWN, counted, percent, ranges
 
 RUNNING = ("launching", "importing", "compiling", "training", "warming profiler", "profiling", "stopping profiler",
            "ending")  # fmt: skip
@@ -34,7 +34,7 @@ def doing(progress: Progress) -> str:
         case "launching" | "importing" | "compiling" | "ending":
             return f"{progress.state}…"
         case "done":
-            return many(progress.step, "step")
+            return counted(progress.step, "step")
         case _:
             return progress.state
 
@@ -50,28 +50,11 @@ def doing_briefly(progress: Progress) -> str:
             return doing(progress)
 
 
-def numbers(values: Sequence[int]) -> str:
-    """Ranges of whole numbers: ``20–21, 40–41``; at most the last three ranges."""
-    ranges: list[list[int]] = []
-    for value in sorted(set(values)):
-        if ranges and value == ranges[-1][1] + 1:
-            ranges[-1][1] = value
-        else:
-            ranges.append([value, value])
-    words = [f"{low}–{high}" if high > low else f"{low}" for low, high in ranges]
-    return ", ".join(words if len(words) <= 3 else ["…", *words[-3:]])
-
-
-def many(count: int, thing: str) -> str:
-    """``1 step``, ``2 steps``."""
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
-
-
 def steps_of(values: Sequence[int]) -> str:
-    """``steps 40–41``; "" for none."""
+    """``steps 40–41``, at most the last three ranges; "" for none."""
     if not values:
         return ""
-    return f"step{'s' if len(set(values)) > 1 else ''} {numbers(values)}"
+    return f"step{'s' if len(set(values)) > 1 else ''} {ranges(values, most=3)}"
 
 
 def clock_time(span_ns: float) -> str:

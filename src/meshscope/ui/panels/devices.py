@@ -14,8 +14,7 @@ from meshscope.ui.marks.cells import Line, Piece, left, right, strips, wrapped
 from meshscope.ui.marks.sparkline import sparkline
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
-from meshscope.ui.words import many
-from meshscope.units import UNKNOWN, percent, printable, size
+from meshscope.units import UNKNOWN, counted, percent, printable, size
 
 # The fields in the order of what people look for first, and what they are called where room is short; any other
 # follows by its own name. A capacity is no reading of its own: it is the top of the field it belongs to.
@@ -66,7 +65,7 @@ def question(scene: Scene) -> Sensors:
     named = [replace(r, device=called.get(r.device, r.device)) for r in found.fields if r.field not in _CAPACITIES]
     shown = tuple(sorted(named, key=_order))
     most = max((reading.count for reading in shown), default=0)
-    return Sensors(shown, capacity, found.failed, Fresh(of=many(most, "reading") if most else "", at_unix_ns=at))
+    return Sensors(shown, capacity, found.failed, Fresh(of=counted(most, "reading") if most else "", at_unix_ns=at))
 
 
 def _called(fields: tuple[DeviceField, ...], run: Run) -> dict[str, str]:

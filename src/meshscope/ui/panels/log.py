@@ -13,8 +13,8 @@ from meshscope.run import Run
 from meshscope.ui.marks.cells import Line, strips, wrapped
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
-from meshscope.ui.words import clock_time, many, steps_of
-from meshscope.units import duration, printable, size
+from meshscope.ui.words import clock_time, steps_of
+from meshscope.units import counted, duration, printable, size
 
 _ROLES = {"error": "bad", "warning": "warn"}
 # Told by steps and traces already.
@@ -46,7 +46,7 @@ def question(scene: Scene) -> Chronicle:
     if run is None:
         return Chronicle()
     lines = tuple(sorted(_happened(run), key=lambda line: line.t_ns))
-    return Chronicle(lines, Fresh(of=many(len(lines), "line") if lines else ""))
+    return Chronicle(lines, Fresh(of=counted(len(lines), "line") if lines else ""))
 
 
 def _happened(run: Run) -> Iterator[Happened]:

@@ -14,13 +14,13 @@ from meshscope.ui.marks.table import Column, Placed, heading, placed, row
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
-from meshscope.ui.words import many, whole_percent
-from meshscope.units import UNKNOWN, milliseconds, printable, ratio, size
+from meshscope.ui.words import whole_percent
+from meshscope.units import UNKNOWN, counted, milliseconds, printable, ratio, size
 
 _COLUMNS = (
     Column("name", " collective", 15, is_text=True, grows=True, most=16),
     Column("bar", "", 6, is_text=True, grows=True, most=60, gap=1),
-    Column("busy", "ms/step", 7, gap=1),
+    Column("busy", "busy ms", 7, gap=1),
     Column("hidden", "hidden", 6, gap=1),
     Column("wait", "wait ms", 8, rank=1),
     Column("count", "count", 6, rank=3),
@@ -47,7 +47,7 @@ def question(scene: Scene) -> Overlaps:
         return Overlaps()
     kinds = overlap(run)
     newest = max((window.end_ns for window in run.windows), default=None)
-    of = f"{many(kinds[0].steps, 'step')} × {many(len(kinds[0].ranks), 'rank')}" if kinds else ""
+    of = f"{counted(kinds[0].steps, 'step')} × {counted(len(kinds[0].ranks), 'rank')}" if kinds else ""
     fresh = Fresh(of=of, at_unix_ns=None if newest is None else newest + run.experiment.t0_unix_ns)
     return Overlaps(
         kinds, fresh, bool(run.windows), progress(run).next_window_steps, run.ended is not None, scene.stance.is_live
@@ -106,7 +106,7 @@ def _empty(answer: Overlaps) -> str:
         return "The profiled steps hold no collective: nothing is exchanged between devices."
     if answer.has_ended:
         return "Nothing was profiled in this run, so its collectives are not known."
-    when = f", in {many(answer.next_window_steps, 'step')}" if answer.next_window_steps and answer.is_live else ""
+    when = f", in {counted(answer.next_window_steps, 'step')}" if answer.next_window_steps and answer.is_live else ""
     return f"Fills with the first profiled steps{when}: each kind of collective, hidden or exposed."
 
 

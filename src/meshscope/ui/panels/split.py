@@ -14,8 +14,8 @@ from meshscope.ui.marks.cells import Line, Piece, aired, right, strips
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene, version
-from meshscope.ui.words import many, steps_of
-from meshscope.units import duration, milliseconds, percent, printable, ratio
+from meshscope.ui.words import steps_of
+from meshscope.units import counted, duration, milliseconds, percent, printable, ratio
 
 _FIGURE = 8
 # Time under the profiler is no step time: its column must not be taken for one.
@@ -148,7 +148,7 @@ def _empty(split: Split) -> str:
     if not split.is_live:
         return "Fills with the first profiled steps: a bar for each rank."
     if split.next_window_steps:
-        return f"Fills with the first profiled steps, in {many(split.next_window_steps, 'step')}. p profiles now."
+        return f"Fills with the first profiled steps, in {counted(split.next_window_steps, 'step')}. p profiles now."
     return "Fills with the first profiled steps: a bar for each rank. p profiles now."
 
 

@@ -15,8 +15,7 @@ from meshscope.ui.marks.chart import Columns, area, columns, marks
 from meshscope.ui.marks.sparkline import skyline
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
-from meshscope.ui.words import many
-from meshscope.units import NS_PER_MS, NS_PER_S, duration, milliseconds, percent, rate
+from meshscope.units import NS_PER_MS, NS_PER_S, counted, duration, milliseconds, percent, rate
 
 _GUTTER = 6
 
@@ -40,7 +39,7 @@ def question(scene: Scene) -> Pace:
     seconds = found.duration_ns / NS_PER_S
     batch = float(run.experiment.global_batch) or math.nan
     throughput = np.divide(batch, seconds, out=np.full(len(seconds), math.nan), where=seconds > 0)
-    of = f"{found.measured} of {many(found.count, 'step')} measured" if found.count else ""
+    of = f"{found.measured} of {counted(found.count, 'step')} measured" if found.count else ""
     fresh = Fresh(of=of, cost_frac=found.profiler_cost_frac)
     return Pace(
         found, np.where(found.is_profiled, math.nan, throughput), fresh, run.phases[-1].phase if run.phases else ""
