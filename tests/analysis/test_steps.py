@@ -159,7 +159,9 @@ def test_the_empty_answer_owns_its_columns() -> None:
 
 def test_a_step_without_a_length_has_no_rate() -> None:
     entries = [
-        StepDone(t_ns=0, rank=0, step=n, start_ns=round(n * 100 * MS), end_ns=round((n + (n != 6)) * 100 * MS), samples=4)
+        StepDone(
+            t_ns=0, rank=0, step=n, start_ns=round(n * 100 * MS), end_ns=round((n + (n != 6)) * 100 * MS), samples=4
+        )
         for n in range(12)
     ]
     found = answer(run([entry for entry in entries if entry.step != 5]))

@@ -159,7 +159,7 @@ def test_one_of_anything_is_singular() -> None:
     said = " ".join(report([one], encoding="utf-8").split())
     for words in ("1 CPU rank has 1 core:", "1 warm step that profiling touched took", "again 1 time;", "1 more rank "):
         assert words in said
-    assert "6 steps that profiling touched took" in report([run(steps([9.0] * 9, profiled=range(2, 8)))])
+    assert "6 warm steps that profiling touched took" in report([run(steps([9.0] * 9, profiled=range(2, 8)))])
 
 
 def every_value(said: Any) -> list[Any]:
