@@ -240,6 +240,20 @@ async def test_a_live_run_can_be_stopped_and_is_left_when_it_has_ended(
     assert line.endswith(f"Recorded in {folder}")
 
 
+async def test_the_question_goes_when_the_run_ends_by_itself(live: tuple[Path, int], staged: Staged) -> None:
+    folder, end = live
+    wall = [end]
+    async with staged(folder, wall=lambda: wall[0]) as stage:
+        await stage.press("q")
+        assert isinstance(stage.app.screen, Leaving)
+        made.stop(folder)
+        wall[0] += 2 * made.S
+        await stage.pilot.pause(1.0)
+        assert not isinstance(stage.app.screen, Leaving)
+        assert stage.app.is_running
+        assert "The run has ended; q leaves." in stage.text()
+
+
 async def test_the_log_scrolls_back_and_forth(folder: Path, staged: Staged) -> None:
     async with staged(folder, size=(80, 24)) as stage:
         await stage.press("7")

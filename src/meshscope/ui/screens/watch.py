@@ -142,6 +142,7 @@ class Watch(Screen[None]):
     def _tick(self) -> None:
         """Follow the clock: fold what is new, unless that is already under way."""
         self._leave_when_stopped()
+        self._withdraw_question()
         self._fall_silent()
         stance = self.playback.stance()
         is_changed = stance != self.scene.stance or not self._has_seen
@@ -374,6 +375,12 @@ class Watch(Screen[None]):
             return
         if not self.playback.is_running or time.monotonic_ns() - self._stopping_ns > _STOP_PATIENCE_NS:
             cast("MeshscopeApp", self.app).leave(self)
+
+    def _withdraw_question(self) -> None:
+        """A run that ends by itself while it is asked about leaves nothing to decide."""
+        if isinstance(self.app.screen, Leaving) and not self.playback.is_running:
+            self.app.screen.dismiss(None)
+            self.say("The run has ended; q leaves.")
 
     def on_panel_view_clicked(self, message: PanelView.Clicked) -> None:
         self.focus_on(message.panel.name)
