@@ -7,6 +7,7 @@ because generic kernels (``ncclDevKernel_Generic``) only hint at what they carry
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -154,3 +155,10 @@ def classify(names: Sequence[str], rules: tuple[Rule, ...]) -> Classified:
 
 def _first(name: str, rules: tuple[Rule, ...]) -> int:
     return next(number for number, rule in enumerate(rules) if rule.finds(name))
+
+
+def rules_digest() -> str:
+    """Tells one state of all rules from another: an answer is good for one."""
+    tables = (KERNELS, XLA_KERNELS, INSTRUCTIONS, OPERATORS)
+    said = [[(rule.name, rule.pattern, int(rule.kind)) for rule in table] for table in tables]
+    return hashlib.sha256(repr((said, _COLLECTIVES)).encode()).hexdigest()

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from meshscope.readers.chrome import CUT_SHORT, Document
 from meshscope.readers.decimals import UNKNOWN_NS, nanoseconds
+from meshscope.readers.meter import advance
 from meshscope.readers.sizes import itemsize, message
 from meshscope.readers.stream import Source
 from meshscope.readers.tables import Table
@@ -130,6 +131,7 @@ class _Gathering:
 
     def take(self, events: list[Event]) -> None:
         self.read += len(events)
+        advance(events=len(events))
         rows = [event for event in events if event.ph == "X"]
         self._take_rows(rows)
         if len(rows) < len(events):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from meshscope.errors import TraceError
+from meshscope.readers.meter import advance
 
 _GZIP = b"\x1f\x8b"
 BLOCK_BYTES = 1 << 22
@@ -30,7 +31,7 @@ class Source:
             with self.path.open("rb") as file:
                 is_packed = file.read(len(_GZIP)) == _GZIP
                 file.seek(0)
-                yield from self._unpacked(file) if is_packed else iter(lambda: file.read(self.block_bytes), b"")
+                yield from self._unpacked(file) if is_packed else iter(lambda: _read(file, self.block_bytes), b"")
         except OSError as error:
             raise TraceError(
                 f"{self.path.name} cannot be read: {error.strerror or error}.", hint="Check its path and permissions."
@@ -41,7 +42,7 @@ class Source:
         unpacker: Any = None
         packed = b""
         try:
-            while packed := packed or file.read(self.block_bytes // 8):
+            while packed := packed or _read(file, self.block_bytes // 8):
                 unpacker = unpacker or start()
                 block = unpacker.decompress(packed, self.block_bytes)
                 packed = unpacker.unused_data.lstrip(b"\0") if unpacker.eof else unpacker.unconsumed_tail
@@ -52,6 +53,12 @@ class Source:
                 self.cut_short = "" if unpacker.eof else "the gzip data end early"
         except damage as error:
             self.cut_short = f"the gzip data are damaged ({error})"
+
+
+def _read(file: IO[bytes], size_bytes: int) -> bytes:
+    block = file.read(size_bytes)
+    advance(read_bytes=len(block))
+    return block
 
 
 def head(path: Path, size_bytes: int = 4096) -> bytes:

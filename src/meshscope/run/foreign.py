@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from meshscope import readers
-from meshscope.errors import InputError, TraceError
+from meshscope.errors import InputError
 from meshscope.experiment import Experiment
 from meshscope.run.grouping import together
 from meshscope.run.ledger import fold
+from meshscope.run.loading import SoFar, Windows, load
 from meshscope.run.state import Run
 from meshscope.run.traces import unstepped
 from meshscope.spans import Window
@@ -24,32 +25,36 @@ Refusal = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Opened:
-    """``refused`` lists (path, why, hint) of the files that could not be read."""
+    """``refused`` lists (path, why, hint) of what could not be read; ``notes`` say what does not work as it might."""
 
     runs: tuple[Run, ...]
     refused: tuple[Refusal, ...]
+    notes: tuple[str, ...] = ()
 
 
-def open_traces(paths: Iterable[Path]) -> Opened:
+def open_traces(
+    paths: Iterable[Path], *, jobs: int | None = None, watch: Callable[[SoFar], None] = lambda _: None
+) -> Opened:
     """One Run per run found among files and folders (searched for names that a reader knows).
 
+    ``watch`` is told how far the reading is; ``jobs`` is how many processes read at most, the cores when None.
     Raises InputError when a path does not exist or a folder holds no trace at all.
     """
-    windows: dict[Path, tuple[Window, ...]] = {}
-    refused: list[Refusal] = []
-    for path in _files(paths):
-        try:
-            windows[path] = readers.read(path)
-        except TraceError as error:
-            refused.append((str(path), error.message, error.hint))
+    windows, refused, notes = load(trace_files(paths), jobs=jobs, watch=watch)
+    return Opened(runs_of(windows), tuple(refused), tuple(notes))
+
+
+def runs_of(windows: Windows) -> tuple[Run, ...]:
+    """The runs that some files' windows make up, told apart folder by folder."""
     by_folder: dict[Path, list[Path]] = defaultdict(list)
     for path in windows:
         by_folder[path.parent].append(path)
     groups = [group for files in by_folder.values() for group in together(files, windows)]
-    return Opened(tuple(_run(group, windows) for group in groups), tuple(refused))
+    return tuple(_run(group, windows) for group in groups)
 
 
-def _files(paths: Iterable[Path]) -> list[Path]:
+def trace_files(paths: Iterable[Path]) -> list[Path]:
+    """The files to read: those named, and those of folders that are named like traces. Raises InputError."""
     found: list[Path] = []
     for path in paths:
         if path.is_dir():

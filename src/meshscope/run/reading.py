@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from meshscope import readers
 from meshscope.experiment import Experiment
+from meshscope.readers.kept import read_kept
 from meshscope.recording.entries import Ended, Entry, RankStarted, TraceWritten
 from meshscope.recording.feed import Feed
 from meshscope.run.ledger import Ledger
@@ -24,7 +24,7 @@ class RunReader:
     Raises RecordingError when the folder is no recording. ``wall`` tells unix ns.
     """
 
-    def __init__(self, folder: Path, *, wall: Callable[[], int] = time.time_ns, read: Read = readers.read) -> None:
+    def __init__(self, folder: Path, *, wall: Callable[[], int] = time.time_ns, read: Read = read_kept) -> None:
         self._feed = Feed(folder)
         self._wall = wall
         self._ledger = Ledger(self.experiment, str(folder))

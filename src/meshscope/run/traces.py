@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from meshscope import readers
 from meshscope.errors import TraceError
 from meshscope.experiment import Experiment
+from meshscope.readers.kept import read_kept
 from meshscope.recording.entries import RankStarted, TraceWritten
 from meshscope.samples import StepTable
 from meshscope.spans import Window
@@ -27,7 +27,7 @@ class Traces:
 
     folder: Path
     experiment: Experiment
-    read: Read = readers.read
+    read: Read = read_kept
     _known: dict[str, tuple[Window, ...] | Refusal] = field(default_factory=dict)
     _settled: dict[str, tuple[Window, ...]] = field(default_factory=dict)
 
