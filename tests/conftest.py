@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# What a test has read must not answer another, nor fill the cache of whoever runs them.
+os.environ["MESHSCOPE_CACHE"] = "off"
+
 # How long an example takes says how busy the machine is, not whether the claim holds.
 settings.register_profile("meshscope", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("meshscope")

@@ -26,7 +26,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache as once
+from functools import cache
 from pathlib import Path
 from typing import IO
 
@@ -71,7 +71,7 @@ def limit(environ: Mapping[str, str], folder: Path) -> int:
     return min(_MOST_BYTES, int(shutil.disk_usage(existing).total * _MOST_FRAC))
 
 
-@once
+@cache
 def version() -> str:
     """A digest of the readers' source and of what they classify by: it changes whenever an answer might."""
     digest = hashlib.blake2b(__version__.encode(), digest_size=20)

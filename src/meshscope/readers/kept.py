@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-from functools import cache as once
+from functools import cache
 from pathlib import Path
 
 from meshscope import readers
-from meshscope.readers import cache
-from meshscope.readers.cache import WORTH_BYTES, Cache, Hashing
+from meshscope.readers.cache import WORTH_BYTES, Cache, Hashing, limit, place
 from meshscope.spans import Window
 
 
-@once
+@cache
 def usual() -> Cache | None:
     """The cache of this user; None where it is switched off."""
-    folder = cache.place(os.environ)
-    return None if folder is None else Cache(folder, cache.limit(os.environ, folder))
+    folder = place(os.environ)
+    return None if folder is None else Cache(folder, limit(os.environ, folder))
 
 
 def read_kept(path: Path, *, t0_unix_ns: int | None = None, device_kind: str = "") -> tuple[Window, ...]:

@@ -43,7 +43,7 @@ _INTO = {"lane": "lanes", "name": "names", "dtype": "dtypes", "group": "groups",
          "rule": "rules"}  # fmt: skip
 
 
-class Damaged(Exception):
+class Damaged(Exception):  # noqa: N818  # a state of the file, not a fault of anybody's
     """The file is not what :func:`pack` wrote for this key. Never shown: the trace is read again."""
 
 
@@ -61,7 +61,7 @@ def pack(file: IO[bytes], windows: tuple[Window, ...], key: str) -> None:
     _write_padded(file, front + head)
     for column, is_repeated in zip(columns, repeated, strict=True):
         if not is_repeated:
-            _write_padded(file, memoryview(np.ascontiguousarray(column).reshape(-1)).cast("B"))
+            _write_padded(file, _bytes(column))
 
 
 def unpack(file: IO[bytes], key: str) -> tuple[Window, ...]:
@@ -188,7 +188,7 @@ class _Place(msgspec.Struct, array_like=True):
 
 
 def _place(column: Array, at: int) -> Any:
-    crc = zlib.crc32(np.ascontiguousarray(column).reshape(-1).view(np.uint8))
+    crc = zlib.crc32(_bytes(column))
     return msgspec.to_builtins(_Place(column.dtype.str, list(column.shape), at, crc, None))
 
 
@@ -233,9 +233,13 @@ def _column(whole: mmap.mmap, start: int, place: _Place, longest: int) -> Array:
     if not count:
         return np.empty(place.shape, dtype=dtype)
     flat = np.frombuffer(whole, dtype=dtype, count=count, offset=start + place.at)
-    if zlib.crc32(flat.view(np.uint8)) != place.crc:
+    if zlib.crc32(_bytes(flat)) != place.crc:
         raise ValueError("a column's checksum differs")
     return flat.reshape(place.shape)
+
+
+def _bytes(column: Array) -> memoryview:
+    return memoryview(np.ascontiguousarray(column).reshape(-1).view(np.uint8).data)
 
 
 def _padded(size: int) -> int:

@@ -59,9 +59,9 @@ class SoFar:
 class Loading:
     """The reading of some files; ``pump`` carries it on and is called by one thread. Close it, or use ``with``.
 
-    ``windows`` grow as files are done, in unix ns; ``beginnings`` hold windows of the first bytes of files that are not
-    done, with the share of the file that they are; ``refused`` lists (path, why, hint); ``notes`` say what does not work as
-    it might. With ``looks_ahead`` beginnings are read.
+    ``windows`` grow as files are done, in unix ns; ``beginnings`` hold windows of the first bytes of files that are
+    not done, with the share of the file that they are; ``refused`` lists (path, why, hint); ``notes`` say what does
+    not work as it might. With ``looks_ahead`` beginnings are read.
     """
 
     def __init__(
