@@ -24,7 +24,9 @@ _COMMANDS = {
     "run": ("run", "Run and record strategies: meshscope run ddp fsdp --ranks 4"),
     "watch": ("watch", "Rejoin a run that is still being recorded."),
     "replay": ("replay", "Watch a recording again, at any speed."),
+    "open": ("open", "Look at native traces, or folders of them, on the screen."),
     "analyze": ("analyze", "Print what a recording or a native trace says, as text or JSON."),
+    "cache": ("cache", "Say where read traces are kept and how much they take, or clear them."),
     "doctor": ("doctor", "Say what works on this machine, and how to mend what does not."),
 }
 

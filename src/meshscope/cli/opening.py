@@ -29,7 +29,7 @@ def open_paths(paths: Sequence[Path]) -> Opened:
 def _open(path: Path) -> Opened:
     if not path.exists():
         raise InputError(f"{path} does not exist.", hint="Give a recording, a native trace or a folder of traces.")
-    if path.is_dir() and _is_recorded(path):
+    if is_recorded(path):
         gallery = Gallery(path)
         _, runs = gallery.at(time.time_ns())
         if not runs:
@@ -40,5 +40,8 @@ def _open(path: Path) -> Opened:
     return open_traces((path,))
 
 
-def _is_recorded(folder: Path) -> bool:
+def is_recorded(folder: Path) -> bool:
+    """Whether a path is a recording or a folder of some."""
+    if not folder.is_dir():
+        return False
     return (folder / PLAN).is_file() or (folder / EXPERIMENT).is_file() or bool(recordings(folder))

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from meshscope.run import Gallery
+from meshscope.run import Gallery, Opening
 from meshscope.ui import app
 from meshscope.ui.launching import Bundled
 from meshscope.ui.look import look
@@ -20,6 +20,13 @@ def show(folder: Path, *, speed: float | None = None, **given: Any) -> Gallery:
     gallery = Gallery(folder)
     click.echo(app.watch(folder, reel=gallery, options=_options(**given), speed=speed))
     return gallery
+
+
+def show_traces(opening: Opening, **given: Any) -> None:
+    """Show traces while they are read, until the user leaves, and print the line that stays in the shell."""
+    line = app.open_traces(opening, options=_options(**given))
+    if line:
+        click.echo(line)
 
 
 def begin(places: tuple[Path, ...], **given: Any) -> None:

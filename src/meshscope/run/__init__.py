@@ -4,10 +4,25 @@ Folding is commutative: entries of several writers may be seen in any order. Tra
 so a live screen and a seek in a replay pay only for what is new. Native traces without a recording become Runs too.
 """
 
-from meshscope.run.foreign import Opened, open_traces
+from meshscope.run.foreign import Opened, open_traces, trace_files
 from meshscope.run.gallery import Gallery
 from meshscope.run.ledger import fold
+from meshscope.run.loading import Loading, SoFar
+from meshscope.run.opening import Opening, Seen
 from meshscope.run.reading import RunReader
 from meshscope.run.state import SILENCE_NS, Run
 
-__all__ = ["SILENCE_NS", "Gallery", "Opened", "Run", "RunReader", "fold", "open_traces"]
+__all__ = [
+    "SILENCE_NS",
+    "Gallery",
+    "Loading",
+    "Opened",
+    "Opening",
+    "Run",
+    "RunReader",
+    "Seen",
+    "SoFar",
+    "fold",
+    "open_traces",
+    "trace_files",
+]

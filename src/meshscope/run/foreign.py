@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -82,18 +83,31 @@ def _is_named_like_a_trace(path: Path) -> bool:
     return any(path.name.endswith(suffix) for reader in readers.readers() for suffix in reader.suffixes)
 
 
-def _run(files: list[Path], windows: dict[Path, tuple[Window, ...]]) -> Run:
-    named = [replace(window, source=str(file)) for file in files for window in windows[file]]
-    mine = [window if window.is_complete else unstepped(window) for window in named]
-    has_time = all(window.has_unix_time for window in mine)
-    t0_unix_ns = min(window.start_ns for window in mine) if has_time else 0
-    if has_time:
-        mine = [window.shifted(-t0_unix_ns) for window in mine]
+def _run(files: list[Path], windows: Windows) -> Run:
+    read = [(window, str(file)) for file in files for window in windows[file]]
+    has_time = all(window.has_unix_time for window, _ in read)
+    t0_unix_ns = min(window.start_ns for window, _ in read) if has_time else 0
+    mine = [_placed(window, source, t0_unix_ns) for window, source in read]
     path = files[0] if len(files) == 1 else files[0].parent
     experiment = _experiment(path, mine, t0_unix_ns)
     ordered = tuple(sorted(mine, key=lambda window: (window.rank, window.start_ns)))
     end_ns = max(window.end_ns for window in mine)
     return replace(fold(experiment, (), now_ns=end_ns, path=str(path)), windows=ordered, last_entry_ns=end_ns)
+
+
+_PLACED: WeakKeyDictionary[Window, tuple[tuple[str, int], Window]] = WeakKeyDictionary()
+
+
+def _placed(window: Window, source: str, t0_unix_ns: int) -> Window:
+    """A window of a run that began at a time; the same one again while that stays, so its answers are kept."""
+    known = _PLACED.get(window)
+    if known is not None and known[0] == (source, t0_unix_ns):
+        return known[1]
+    named = replace(window, source=source)
+    whole = named if named.is_complete else unstepped(named)
+    placed = whole.shifted(-t0_unix_ns) if t0_unix_ns else whole
+    _PLACED[window] = ((source, t0_unix_ns), placed)
+    return placed
 
 
 def _experiment(path: Path, windows: list[Window], t0_unix_ns: int) -> Experiment:

@@ -93,6 +93,7 @@ class Loading:
         cores = len(os.sched_getaffinity(0))
         self._pool = Pool(max(jobs or cores, 1))
         self._is_closed = False
+        self.looks = 0
 
     def __enter__(self) -> Self:
         return self
@@ -106,6 +107,18 @@ class Loading:
         if self._pool.close() and self._cache is not None:
             with suppress(OSError):
                 self._cache.shrink()
+
+    def interrupt(self) -> None:
+        """From another thread: kill the processes, so that whoever pumps soon finds that it is over."""
+        self._is_closed = True
+        self._pool.kill()
+
+    def size_of(self, path: Path) -> int:
+        return self._sizes.get(path, 0)
+
+    def share_of(self, path: Path) -> float:
+        """How much of a file that is not done has been looked at."""
+        return self.beginnings[path][0] if path in self.beginnings else 0.0
 
     @property
     def is_done(self) -> bool:
@@ -146,7 +159,8 @@ class Loading:
         else:
             self._hand_out()
             for finished in self._pool.wait(patience_s):
-                self._take(finished)
+                if not self._is_closed:
+                    self._take(finished)
         return not self.is_done
 
     def _look_up(self, path: Path) -> None:
@@ -168,7 +182,7 @@ class Loading:
         self._to_read.extend(waiting)
         if self._looks_ahead:
             big = [path for path in waiting if self._sizes[path] >= _LOOKED_AT_FROM_BYTES]
-            self._looks.extend((path, FIRST_LOOK_BYTES) for path in big[: _MOST_LOOKS])
+            self._looks.extend((path, FIRST_LOOK_BYTES) for path in big[:_MOST_LOOKS])
 
     def _cost(self, path: Path) -> int:
         return self._sizes[path] * (_PACKED if path.suffix == ".gz" else 1)
@@ -220,6 +234,7 @@ class Loading:
         path, size = finished.path, self._sizes[finished.path]
         if finished.windows is None or path in self.windows or not size:
             return
+        self.looks += 1
         self.beginnings[path] = (finished.prefix_bytes / size, finished.windows)
         longer = finished.prefix_bytes * _LOOK_FACTOR
         # A longer look is worth it only while it is done well before the file itself.

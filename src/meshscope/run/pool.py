@@ -93,11 +93,15 @@ class Pool:
                 finished.append(done)
         return finished
 
+    def kill(self) -> None:
+        """End every process now; they are cleared away by ``close``. May be called by any thread."""
+        for one in tuple(self._workers):
+            one.process.kill()
+
     def close(self) -> bool:
         """Kill every process; whether any was busy."""
         was_busy = bool(self._busy)
-        for one in self._workers:
-            one.process.kill()
+        self.kill()
         for one in list(self._workers):
             self._bury(one)
         self._selector.close()

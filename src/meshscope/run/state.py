@@ -58,6 +58,11 @@ class Run:
     notes: tuple[str, ...] = ()
 
     @property
+    def name(self) -> str:
+        """What it is called beside others: its strategy, or the title of what nobody described."""
+        return self.experiment.strategy or self.experiment.title
+
+    @property
     def is_lost(self) -> bool:
         """Whether the recording broke off: it did not end, and nothing was written for too long."""
         return self.ended is None and self.now_ns - self.last_entry_ns >= SILENCE_NS

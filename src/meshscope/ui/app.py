@@ -23,6 +23,7 @@ from textual.theme import Theme
 
 from meshscope.errors import MeshscopeError
 from meshscope.recording.clock import Clock
+from meshscope.run import Opening
 from meshscope.ui import palette
 from meshscope.ui.look import USUAL, Depth, Look
 from meshscope.ui.picture import picture
@@ -113,6 +114,10 @@ class MeshscopeApp(App[str]):
         else:
             super()._handle_exception(error)
 
+    def leave_with(self, line: str) -> None:
+        """Leave for good, with a line that remains in the shell."""
+        self.exit(printable(line))
+
     def leave(self, screen: Watch) -> None:
         """Leave for good, with the line that remains in the shell."""
         self.exit(farewell(screen))
@@ -183,6 +188,16 @@ def watch(
         clock.speed = speed
         clock.seek(clock.start_unix_ns)
     return run(MeshscopeApp(options, lambda _: Watch(playback, options.look, fps=options.fps)))
+
+
+def open_traces(opening: Opening, *, options: Options) -> str:
+    """Show traces while they are read, until the user leaves; the line for the shell. Raises like :func:`watch`."""
+    from meshscope.ui.screens.traces import Traces
+
+    try:
+        return run(MeshscopeApp(options, lambda _: Traces(opening, options.look, fps=options.fps)))
+    finally:
+        opening.close()
 
 
 def start(

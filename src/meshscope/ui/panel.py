@@ -17,7 +17,10 @@ from meshscope.units import printable
 
 @dataclass(frozen=True)
 class Frame:
-    """What a drawing is made for. ``scroll`` counts lines back from the newest, ``selected`` is a strategy."""
+    """What a drawing is made for. ``scroll`` counts lines back from the newest, ``selected`` is the name of a run.
+
+    ``caveat`` says what the answers do not stand on yet; it is shown with each of them.
+    """
 
     width: int
     height: int
@@ -25,6 +28,7 @@ class Frame:
     now_unix_ns: int = 0
     selected: str = ""
     scroll: int = 0
+    caveat: str = ""
 
 
 @dataclass(frozen=True)
@@ -44,8 +48,9 @@ class Panel:
     """``question`` runs in a thread and may take its time; ``draw`` is called on every change and computes nothing.
 
     ``depends`` gives a key of the run; while it is unchanged the question is not asked again. ``promise`` says what
-    will fill the panel. ``is_overall`` asks about all runs together, whichever is selected. Titles and promises are
-    written by us; everything else goes through ``units.printable``.
+    will fill the panel. ``is_overall`` asks about all runs together, whichever is selected. ``of`` names the screens
+    that have it (recordings, traces opened by themselves), ``suits`` tells for which scenes; one that ``scrolls``
+    has more lines than room. Titles and promises are written by us; everything else goes through ``units.printable``.
     """
 
     name: str
@@ -57,6 +62,9 @@ class Panel:
     fresh: Callable[[Any], Fresh] = lambda _: Fresh()
     depends: Callable[[Scene], Hashable] = lambda scene: version(scene.run)
     is_overall: bool = False
+    of: tuple[str, ...] = ("recording",)
+    suits: Callable[[Scene], bool] = lambda _: True
+    scrolls: bool = False
 
 
 def note(text: str, frame: Frame, role: str = "quiet") -> list[Strip]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from meshscope.experiment import Plan
 from meshscope.run import Run
@@ -36,27 +36,49 @@ class Stretch:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """``runs`` in the order of the plan; ``selected`` is a strategy that has a run, or is only planned yet, or ""."""
+    """``runs`` in the order of the plan; ``selected`` names a run, or one that is only planned yet, or is "".
+
+    ``partial`` maps the names of runs whose traces are still being read to the share of them that is known;
+    ``refused`` lists (path, why, hint) of traces that belong to no run, ``notes`` what else went less than well.
+    """
 
     plan: Plan | None
     runs: tuple[Run, ...]
     stance: Stance = Stance()
     selected: str = ""
+    partial: dict[str, float] = field(default_factory=dict)
+    refused: tuple[tuple[str, str, str], ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def run(self) -> Run | None:
         """The run that is looked at; None while it has not started."""
-        return next((run for run in self.runs if run.experiment.strategy == self.selected), None)
+        return next((run for run in self.runs if run.name == self.selected), None)
 
     @property
     def strategies(self) -> tuple[str, ...]:
-        """Every strategy that has run or will, in order."""
-        started = [run.experiment.strategy for run in self.runs]
+        """The name of every run that there is or will be, in order: its strategy, or the title of a trace."""
+        started = [run.name for run in self.runs]
         planned = [planned.strategy for planned in self.plan.runs] if self.plan else []
         return tuple(dict.fromkeys(planned + started))
 
+    @property
+    def is_recorded(self) -> bool:
+        """Whether this is a recording, whose journal tells of steps and times; traces by themselves have none."""
+        return self.plan is not None or not self.runs or any(run.experiment.strategy for run in self.runs)
+
+    @property
+    def caveat(self) -> str:
+        """What is to be known of every answer about the run that is looked at."""
+        return so_far(self.partial[self.selected]) if self.selected in self.partial else ""
+
     def looking_at(self, strategy: str) -> Scene:
         return replace(self, selected=strategy)
+
+
+def so_far(share: float) -> str:
+    """``so far, 12 % read``: what stands beside a number that more of the trace will change."""
+    return f"so far, {share * 100:.0f} % read" if share >= 0.01 else "so far, under 1 % read"
 
 
 def running(scene: Scene) -> str:
@@ -79,4 +101,6 @@ def version(run: Run | None) -> tuple[object, ...]:
         return ()
     told = (run.phases, run.logs, run.compiles, run.memory, run.rank_ends, run.windows_asked)
     counts = tuple(len(entries) for entries in told)
-    return (run.path, len(run.steps), len(run.windows), len(run.refused), run.ended is not None, *counts)
+    # A trace that is read further has the same windows, with more in them.
+    read = sum(window.counts.read for window in run.windows)
+    return (run.path, len(run.steps), len(run.windows), read, len(run.refused), run.ended is not None, *counts)

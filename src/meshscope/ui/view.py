@@ -61,14 +61,17 @@ class PanelView(Canvas):
 
     def _foot(self, answered: Answered | None, frame: Frame) -> list[Strip]:
         text = ""
+        caveat = f" {frame.caveat} ·" if frame.caveat else ""
         if answered is not None and answered.error is None:
-            text = " " + freshness(self.panel.fresh(answered.answer), frame.now_unix_ns, frame.width - 1)
-        key = (frame.width, frame.look, text)
-        return self._kept("foot", key, lambda: [strip([(text, "faint")], frame.width, frame.look)])
+            room = frame.width - 1 - len(caveat)
+            text = " " + freshness(self.panel.fresh(answered.answer), frame.now_unix_ns, room)
+        key = (frame.width, frame.look, text, caveat)
+        line: list[Piece] = [(caveat if text.strip() else caveat.removesuffix(" ·"), "warn"), (text, "faint")]
+        return self._kept("foot", key, lambda: [strip(line, frame.width, frame.look)])
 
     def _body(self, answered: Answered | None, frame: Frame) -> list[Strip]:
         """The drawing, kept until the answer or anything but the time changes."""
-        key = (answered, replace(frame, now_unix_ns=0))
+        key = (answered, replace(frame, now_unix_ns=0, caveat=""))
         return self._kept("body", key, lambda: self._draw(answered, frame))
 
     def _kept(self, part: str, key: Hashable, draw: Callable[[], list[Strip]]) -> list[Strip]:

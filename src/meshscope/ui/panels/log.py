@@ -144,4 +144,5 @@ PANEL = Panel(
     draw=draw,
     fresh=lambda chronicle: chronicle.fresh,
     depends=depends,
+    scrolls=True,
 )

@@ -119,5 +119,8 @@ PANEL = Panel(
     question=question,
     draw=draw,
     fresh=lambda answer: answer.fresh,
+    of=("recording", "traces"),
+    # A trace opened by itself has this panel where it tells anything of memory.
+    suits=lambda scene: scene.is_recorded or (scene.run is not None and bool(memory(scene.run))),
     depends=lambda scene: (len(scene.run.memory), len(scene.run.windows), scene.run.ended) if scene.run else (),
 )

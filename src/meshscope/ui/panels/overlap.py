@@ -47,11 +47,16 @@ def question(scene: Scene) -> Overlaps:
         return Overlaps()
     kinds = overlap(run)
     newest = max((window.end_ns for window in run.windows), default=None)
-    of = f"{counted(kinds[0].steps, 'step')} × {counted(len(kinds[0].ranks), 'rank')}" if kinds else ""
-    fresh = Fresh(of=of, at_unix_ns=None if newest is None else newest + run.experiment.t0_unix_ns)
+    at = newest + run.experiment.t0_unix_ns if newest is not None and scene.is_recorded else None
+    fresh = Fresh(of=_of(kinds[0]) if kinds else "", at_unix_ns=at)
     return Overlaps(
         kinds, fresh, bool(run.windows), progress(run).next_window_steps, run.ended is not None, scene.stance.is_live
     )
+
+
+def _of(kind: CollectiveOverlap) -> str:
+    ranks = counted(len(kind.ranks), "rank")
+    return f"{counted(kind.steps, 'step')} × {ranks}" if kind.steps else f"{ranks}, no complete step"
 
 
 def draw(answer: Overlaps, frame: Frame) -> list[Strip]:
@@ -117,6 +122,7 @@ def depends(scene: Scene) -> tuple[object, ...]:
         return ()
     return (
         len(run.windows),
+        sum(window.counts.read for window in run.windows),
         len(run.refused),
         run.ended,
         (0, False) if run.windows else (len(run.steps), scene.stance.is_live),
@@ -132,4 +138,5 @@ PANEL = Panel(
     draw=draw,
     fresh=lambda answer: answer.fresh,
     depends=depends,
+    of=("recording", "traces"),
 )

@@ -43,7 +43,7 @@ def question(scene: Scene) -> Split:
     newest = max((window.end_ns for window in run.windows), default=None)
     fresh = Fresh(
         of=steps_of(ranks[0].steps) if ranks else "",
-        at_unix_ns=None if newest is None else newest + run.experiment.t0_unix_ns,
+        at_unix_ns=None if newest is None or not scene.is_recorded else newest + run.experiment.t0_unix_ns,
         cost_frac=steps(run).profiler_cost_frac if ranks else None,
     )
     reasons = dict.fromkeys(why for window in run.windows for what, why in window.cannot_say if what != "wait_ns")
@@ -166,4 +166,5 @@ PANEL = Panel(
     draw=draw,
     fresh=lambda split: split.fresh,
     depends=depends,
+    of=("recording", "traces"),
 )

@@ -82,6 +82,16 @@ _KEYS = (
     ("ctrl+l", "draw everything again"),
     ("q  ctrl+c", "leave; a live run can be stopped or left running"),
 )
+TRACE_KEYS = (
+    ("↑ ↓  j k", "choose a run"),
+    ("tab  shift+tab", "choose a panel (or 1 … 9)"),
+    ("enter  m", "maximise the panel, and back"),
+    ("pgup  pgdn", "scroll what was read"),
+    ("", ""),
+    ("ctrl+p", "all commands, among them a picture of the screen"),
+    ("ctrl+l", "draw everything again"),
+    ("q  ctrl+c", "leave; reading ends"),
+)
 _MEANINGS = (
     ("compute", "computing, beside no communication"),
     ("hidden", "communicating while computing goes on: costs nothing"),
@@ -96,9 +106,9 @@ class Help(Dialog):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark,enter,space", "answer(None)", show=False)]
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: Look, keys: Sequence[tuple[str, str]] = _KEYS) -> None:
         # In ASCII there is no palette.
-        keys = [(named(key, look), what) for key, what in _KEYS if not (look.is_ascii and key == "ctrl+p")]
+        keys = [(named(key, look), what) for key, what in keys if not (look.is_ascii and key == "ctrl+p")]
         lines: list[Line] = [[(f"{key:<16}", "key"), (what, "text")] for key, what in keys]
         lines.append([])
         lines += [

@@ -1,0 +1,91 @@
+"""The lines above opened traces: what they are, what they say, and how far their reading is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from meshscope.analysis.traced import Traced, sentence
+from meshscope.run import SoFar
+from meshscope.ui.look import USUAL, Look
+from meshscope.ui.marks.cells import Line, Piece, cells, cut, ends, wrapped
+from meshscope.ui.panels.traces import Table, subject
+from meshscope.ui.scene import Scene
+from meshscope.units import NS_PER_S, counted, percent, printable, rate, size
+
+_BAR = 40
+
+
+def lines(scene: Scene, table: Table | None, so_far: SoFar, width: int, height: int) -> list[Line]:
+    """``height`` lines: a title, the sentence about the run that is looked at, and the progress while there is any."""
+    inside = width - 2
+    what: list[Piece] = [("meshscope", "accent"), ("   ", "text"), (printable(_subject(scene, table, so_far)), "quiet")]
+    found = table.of(scene.selected) if table is not None else None
+    said = wrapped(printable(_said(scene, found, so_far)), inside, height - 2)
+    body: list[Line] = [[(" ", "text"), (line, "strong")] for line in said]
+    body += [[]] * (height - 2 - len(body))
+    return [[(" ", "text"), *ends(what, _status(scene, so_far), inside)], *body, [(" ", "text"), *bar(so_far, inside)]]
+
+
+def _subject(scene: Scene, table: Table | None, so_far: SoFar) -> str:
+    many_runs = len(scene.runs) > 1 and scene.selected
+    return f"{subject(table, so_far.files)} · {scene.selected}" if many_runs else subject(table, so_far.files)
+
+
+def _said(scene: Scene, found: Traced | None, so_far: SoFar) -> str:
+    if found is not None:
+        return f"{scene.caveat[0].upper()}{scene.caveat[1:]}: {sentence(found)}" if scene.caveat else sentence(found)
+    if not so_far.is_done:
+        return "Reading: the first numbers appear as soon as a file, or the beginning of a big one, is read."
+    return "None of the files could be read." if scene.refused else "Reading what was read…"
+
+
+def _status(scene: Scene, so_far: SoFar) -> list[Piece]:
+    refused: list[Piece] = [(f"{len(scene.refused)} refused", "bad"), ("   ", "text")] if scene.refused else []
+    if so_far.is_done:
+        done = so_far.files - len(scene.refused)
+        return [*refused, ("✓ ", "good"), (f"{counted(done, 'file')} read", "quiet")]
+    return [*refused, ("◐ ", "accent"), (f"reading, {so_far.files_done} of {counted(so_far.files, 'file')} done", "text")]
+
+
+def bar(so_far: SoFar, width: int) -> list[Piece]:
+    """How far, in bytes, events and time left; nothing once all is read."""
+    if so_far.is_done or not so_far.files:
+        return []
+    words = [f"{percent(so_far.frac)} of {size(so_far.total_bytes)}"]
+    if so_far.events:
+        words.append(f"{rate(so_far.events)} events")
+    if so_far.left_ns is not None:
+        words.append(left(so_far.left_ns))
+    text = "  " + " · ".join(words)
+    room = max(min(width - len(text), max(_BAR, width // 3)), 0)
+    done = min(int(so_far.frac * room), room)
+    return [("━" * done, "accent"), ("─" * (room - done), "faint"), (text, "quiet")]
+
+
+def left(left_ns: int) -> str:
+    """``about 12 s left``, coarse enough not to flicker."""
+    seconds = max(round(left_ns / NS_PER_S), 1)
+    if seconds < 90:
+        return f"about {seconds} s left"
+    return f"about {round(seconds / 60)} min left"
+
+
+def footer(width: int, look: Look = USUAL, *, runs: int, is_small: bool) -> list[Piece]:
+    """The keys, the less needed ones left out where they find no room."""
+    del look
+    keys: Sequence[tuple[str, str, int]] = (
+        *((("↑↓", "run", 2),) if runs > 1 else ()),
+        ("tab", "panel", 1),
+        ("enter", "maximise", 3),
+        ("pgup pgdn", "scroll", 4),
+        ("?", "help", 0),
+        ("q", "quit", 0),
+        *((("", "80 × 24 shows more", 1),) if is_small else ()),
+    )
+    kept = list(keys)
+    while sum(len(key) + len(word) + 3 for key, word, _ in kept) > width - 1 and max(rank for *_, rank in kept):
+        kept.remove(max(kept, key=lambda entry: entry[2]))
+    pieces: list[Piece] = [(" ", "text")]
+    for key, word, _ in kept:
+        pieces += [(key, "key"), (f" {word}  " if key else f"{word}  ", "quiet")]
+    return cut(pieces, width) if cells(pieces) > width else pieces

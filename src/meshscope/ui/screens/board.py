@@ -1,0 +1,271 @@
+"""A header, panels in a grid, a footer: asks the panels' questions about a scene and draws what they answer.
+
+What the scene comes from (a recording and its clock, traces while they are read) is its heirs' business.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from meshscope.discovery import discover
+from meshscope.ui.asking import Answered
+from meshscope.ui.canvas import Canvas
+from meshscope.ui.layout import Arrangement, Rect, arrangement
+from meshscope.ui.look import Look
+from meshscope.ui.marks.cells import Line, Piece, strip, strips
+from meshscope.ui.panel import Frame, Panel
+from meshscope.ui.scene import Scene, moved
+from meshscope.ui.view import PanelView
+from meshscope.units import NS_PER_S
+
+LEAST = (80, 24)
+_SAID_NS = 4 * NS_PER_S
+
+
+def panels(of: str = "recording") -> tuple[Panel, ...]:
+    """Every panel for recordings or for traces, in the order of their numbers."""
+    found = discover("meshscope.ui.panels", "PANEL", Panel)
+    return tuple(sorted((panel for panel in found if of in panel.of), key=lambda panel: panel.number))
+
+
+class Board(Screen[None]):
+    """Keys move the selection and the focus. The first panel is overall and stands above the others."""
+
+    DEFAULT_CSS = """
+    Board { overflow: hidden; layers: base; }
+    Board Canvas { position: absolute; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "select(-1)", "previous", show=False),
+        Binding("down,j", "select(1)", "next", show=False),
+        Binding("tab", "focus_panel(1)", "next panel", show=False, priority=True),
+        Binding("shift+tab", "focus_panel(-1)", "previous panel", show=False, priority=True),
+        Binding("enter,m", "maximise", "maximise", show=False),
+        Binding("escape", "restore", "show all", show=False),
+        Binding("pageup", "scroll_lines(1)", "scroll", show=False),
+        Binding("pagedown", "scroll_lines(-1)", "scroll", show=False),
+        Binding("ctrl+l", "redraw", "draw again", show=False),
+        Binding("question_mark,h", "help", "help", show=False),
+        Binding("q,ctrl+c,ctrl+q", "leave", "quit", show=False, priority=True),
+        *(Binding(str(number), f"focus_number({number})", show=False) for number in range(1, 10)),
+    ]
+
+    def __init__(self, look: Look, scene: Scene, *, of: str, fps: float) -> None:
+        super().__init__()
+        self.look = look
+        self.scene = scene
+        self._fps = fps
+        self._panels = panels(of)
+        self._choice: str | None = None
+        self._focused = self._panels[1].name
+        self._is_maximised = False
+        self._scroll = 0
+        self._said: tuple[int, str] = (0, "")
+        self._placed: Arrangement | None = None
+        self._placed_table = 0
+        self._rects: dict[str, Rect | None] = {}
+
+    # What heirs say
+
+    @property
+    def selected(self) -> str:
+        """Who is looked at."""
+        raise NotImplementedError
+
+    def header_height(self, width: int) -> int:
+        raise NotImplementedError
+
+    def header_lines(self, width: int) -> list[Line]:
+        """As many as ``header_height`` says; the last but one gives way to what ``say`` shows."""
+        raise NotImplementedError
+
+    def footer_line(self, width: int, *, is_small: bool) -> list[Piece]:
+        raise NotImplementedError
+
+    def table_height(self) -> int:
+        """How many lines the overall panel wants, its title and a blank below included."""
+        raise NotImplementedError
+
+    # Showing a scene
+
+    def compose(self) -> ComposeResult:
+        yield Canvas(id="header")
+        for panel in self._panels:
+            yield PanelView(panel)
+        yield Canvas(id="footer")
+
+    def on_resize(self) -> None:
+        self._refresh()
+
+    def _look_at(self, scene: Scene) -> None:
+        self.scene = scene
+        self.scene = scene.looking_at(self.selected)
+        self._refresh()
+        self._ask()
+
+    def _view(self, panel: Panel) -> PanelView:
+        return self.query_one(f"#{panel.name}", PanelView)
+
+    def _fall_silent(self) -> None:
+        """Take away what was said once it has stood long enough, whatever the clock of the recording does."""
+        if self._said[1] and time.monotonic_ns() - self._said[0] > _SAID_NS:
+            self._said = (0, "")
+            self._refresh_header()
+
+    def _ask(self) -> None:
+        """Put every panel's question that can be seen (and the overall one's, which the header needs)."""
+        stance = self.scene.stance
+        is_moving = not (stance.is_paused or stance.is_at_end)
+        for panel in self._panels:
+            view = self._view(panel)
+            subject = "" if panel.is_overall else self.selected
+            if not (panel.is_overall or view.display) or (is_moving and view.asking.is_fresh(subject)):
+                continue
+            if view.asking.want(self.scene.looking_at(subject)):
+                self._question(view)
+
+    @work(exclusive=False, group="question")
+    async def _question(self, view: PanelView) -> None:
+        await view.asking.ask(lambda answered: self._answered(view, answered))
+
+    def _answered(self, view: PanelView, answered: Answered) -> None:
+        del answered
+        if not view.panel.is_overall:
+            self._show(view)
+            return
+        before = self.scene.selected
+        self.scene = self.scene.looking_at(self.selected)
+        if self.scene.selected != before or self.table_height() != self._placed_table:
+            self._refresh()
+            self._ask()
+        else:
+            self._refresh_header()
+            self._show(view)
+
+    # Drawing
+
+    def _shown(self) -> Sequence[Panel]:
+        """The panels that have anything to do with what is looked at."""
+        return [panel for panel in self._panels if panel.suits(self.scene)]
+
+    def _refresh(self) -> None:
+        """Place everything for the size there is, and draw what has changed."""
+        width, height = self.size
+        if not width or not height:
+            return
+        self._placed_table = self.table_height()
+        placed = arrangement(
+            width,
+            height,
+            header=self.header_height(width),
+            table=self._placed_table,
+            names=[panel.name for panel in self._shown()],
+            focused=self._focused,
+            is_maximised=self._is_maximised,
+        )
+        self._placed = placed
+        for name in ("header", "footer", *(panel.name for panel in self._panels)):
+            self._put(name, placed.of(name))
+        self._refresh_header()
+        for panel in self._panels:
+            self._show(self._view(panel))
+
+    def _put(self, name: str, rect: Rect | None) -> None:
+        if name in self._rects and self._rects[name] == rect:
+            return
+        self._rects[name] = rect
+        canvas = self.query_one(f"#{name}", Canvas)
+        canvas.display = rect is not None
+        if rect is not None:
+            canvas.styles.offset = (rect.x, rect.y)
+            canvas.styles.width, canvas.styles.height = rect.width, rect.height
+
+    def _refresh_header(self) -> None:
+        width, height = self.size
+        if self._placed is None:
+            return
+        lines = self.header_lines(width)
+        if self._said[1]:
+            # Over the last line of the verdict: the rail below it stays.
+            lines[-2] = [(" " + self._said[1], "warn")]
+        self.query_one("#header", Canvas).paint(strips(lines, width, self._placed.header.height, self.look))
+        foot = self.footer_line(width, is_small=width < LEAST[0] or height < LEAST[1])
+        self.query_one("#footer", Canvas).paint([strip(foot, width, self.look)])
+
+    def _show(self, view: PanelView) -> None:
+        rect = self._placed.panels.get(view.panel.name) if self._placed else None
+        if rect is None or self._placed is None:
+            return
+        frame = Frame(
+            width=rect.width,
+            height=rect.height,
+            look=self.look,
+            now_unix_ns=self.scene.stance.now_unix_ns,
+            selected=self.scene.selected,
+            scroll=self._scroll if view.panel.scrolls else 0,
+            caveat="" if view.panel.is_overall else self.scene.caveat,
+        )
+        is_last = view.panel.name == list(self._placed.panels)[-1]
+        page = f" {self._placed.page + 1} of {self._placed.pages}" if self._placed.pages > 1 and is_last else ""
+        view.show(frame, is_focused=view.panel.name == self._focused, page=page)
+
+    def say(self, text: str) -> None:
+        """Show a line for a few seconds."""
+        self._said = (time.monotonic_ns(), text)
+        self._refresh_header()
+
+    # Keys
+
+    def action_select(self, by: int) -> None:
+        self.choose(moved(self.scene, by))
+
+    def choose(self, name: str) -> None:
+        """Look at a run from now on."""
+        self._choice = name
+        self.scene = self.scene.looking_at(self.selected)
+        self._scroll = 0
+        self._refresh()
+        self._ask()
+
+    def action_focus_panel(self, by: int) -> None:
+        names = [panel.name for panel in self._shown()]
+        at = names.index(self._focused) if self._focused in names else 0
+        self.focus_on(names[(at + by) % len(names)])
+
+    def action_focus_number(self, number: int) -> None:
+        for panel in self._shown():
+            if panel.number == number:
+                self.focus_on(panel.name)
+
+    def focus_on(self, name: str) -> None:
+        self._focused = name
+        self._refresh()
+        self._ask()
+
+    def action_maximise(self) -> None:
+        self._is_maximised = not self._is_maximised
+        self._refresh()
+        self._ask()
+
+    def action_restore(self) -> None:
+        if self._is_maximised:
+            self.action_maximise()
+
+    def action_scroll_lines(self, by: int) -> None:
+        self._scroll = max(self._scroll + by * 5, 0)
+        self._refresh()
+
+    def action_redraw(self) -> None:
+        self.refresh(layout=True)
+
+    def on_panel_view_scrolled(self, message: PanelView.Scrolled) -> None:
+        if message.panel.scrolls:
+            self._scroll = max(self._scroll + message.by, 0)
+            self._refresh()

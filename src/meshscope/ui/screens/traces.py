@@ -1,0 +1,114 @@
+"""Traces opened by themselves: the same panels over what is known so far, while their files are read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from meshscope.run import Opening, Seen, SoFar
+from meshscope.ui import header, progress
+from meshscope.ui.look import Look
+from meshscope.ui.marks.cells import Line, Piece
+from meshscope.ui.panels import traces
+from meshscope.ui.panels.traces import Table
+from meshscope.ui.scene import Scene, Stance
+from meshscope.ui.screens.board import Board
+from meshscope.ui.screens.dialog import TRACE_KEYS, Help
+from meshscope.ui.view import PanelView
+
+if TYPE_CHECKING:
+    from meshscope.ui.app import MeshscopeApp
+
+_STILL = Stance(is_at_end=True)
+
+
+class Traces(Board):
+    """Looks at an opening several times a second until all is read; leaving ends the reading at once."""
+
+    def __init__(self, opening: Opening, look: Look, *, fps: float = 4.0) -> None:
+        super().__init__(look, Scene(None, (), _STILL), of="traces", fps=fps)
+        self.opening = opening
+        self._seen = Seen()
+
+    def on_mount(self) -> None:
+        self._refresh()
+        self.opening.start()
+        self._tick()
+        self.set_interval(1 / self._fps, self._tick)
+
+    def on_unmount(self) -> None:
+        self.opening.close()
+
+    @property
+    def table(self) -> Table | None:
+        """The newest rows of all runs."""
+        answered = self._view(self._panels[0]).asking.answers.get("")
+        return cast("Table", answered.answer) if answered is not None and answered.error is None else None
+
+    @property
+    def so_far(self) -> SoFar:
+        return self._seen.so_far
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether all is read and everything that is known has been drawn."""
+        seen = self.opening.seen()
+        views = self.query(PanelView)
+        return seen is self._seen and seen.so_far.is_done and all(view.asking.is_at_rest for view in views)
+
+    @property
+    def selected(self) -> str:
+        names = self.scene.strategies
+        return self._choice if self._choice in names and self._choice else names[0] if names else ""
+
+    def _tick(self) -> None:
+        self._fall_silent()
+        seen = self.opening.seen()
+        if seen is self._seen:
+            return
+        before, self._seen = self._seen, seen
+        is_told = (seen.number, seen.refused, seen.notes) != (before.number, before.refused, before.notes)
+        if is_told or seen.so_far.is_done != before.so_far.is_done:
+            self._look_at(Scene(None, seen.runs, _STILL, partial=seen.partial, refused=seen.refused, notes=seen.notes))
+        else:
+            self._refresh_header()
+
+    # Drawing
+
+    def header_height(self, width: int) -> int:
+        return header.height(width)
+
+    def header_lines(self, width: int) -> list[Line]:
+        return progress.lines(self.scene, self.table, self.so_far, width, self.header_height(width))
+
+    def footer_line(self, width: int, *, is_small: bool) -> list[Piece]:
+        return progress.footer(width, self.look, runs=len(self.scene.runs), is_small=is_small)
+
+    def table_height(self) -> int:
+        return traces.height(self.table) + 2
+
+    # Keys
+
+    def action_help(self) -> None:
+        self.app.push_screen(Help(self.look, keys=TRACE_KEYS))
+
+    def action_leave(self) -> None:
+        cast("MeshscopeApp", self.app).leave_with(self.farewell)
+
+    @property
+    def farewell(self) -> str:
+        """The line that stays in the shell."""
+        table = self.table
+        found = table.of(self.scene.selected) if table is not None else None
+        if found is None:
+            return ""
+        said = progress.sentence(found)
+        return f"{found.name}, {self.scene.caveat}: {said}" if self.scene.caveat else f"{found.name}: {said}"
+
+    def on_panel_view_clicked(self, message: PanelView.Clicked) -> None:
+        self.focus_on(message.panel.name)
+        if message.panel.is_overall and self.table is not None and self._placed is not None:
+            rect = self._placed.panels.get(message.panel.name)
+            height = rect.height - 1 if rect is not None else 0
+            name = traces.name_at(self.table, message.line, height, self.scene.selected)
+            if name:
+                self.choose(name)
