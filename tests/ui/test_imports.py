@@ -10,7 +10,7 @@ import importlib, pkgutil, sys
 import meshscope.ui
 for module in pkgutil.walk_packages(meshscope.ui.__path__, "meshscope.ui."):
     importlib.import_module(module.name)
-from meshscope.ui.screens.watch import panels
+from meshscope.ui.screens.board import panels
 assert len(panels()) >= 7
 {more}
 heavy = sorted({{"torch", "jax", "jaxlib", "flax", "optax"}} & set(sys.modules))

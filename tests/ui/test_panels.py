@@ -22,7 +22,7 @@ from meshscope.ui.look import Depth, Look
 from meshscope.ui.panel import Frame, Panel
 from meshscope.ui.panels import comparison, log
 from meshscope.ui.scene import Scene, Stance
-from meshscope.ui.screens.watch import panels
+from meshscope.ui.screens.board import panels
 from meshscope.ui.view import PanelView
 from meshscope.units import milliseconds, percent
 

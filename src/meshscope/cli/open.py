@@ -17,7 +17,7 @@ from meshscope.cli import options
 )
 @options.screen
 @click.pass_context
-def command(ctx: click.Context, *, paths: tuple[Path, ...], jobs: int | None, headless: bool, **look: Any) -> int:
+def command(ctx: click.Context, /, *, paths: tuple[Path, ...], jobs: int | None, headless: bool, **look: Any) -> int:
     """Look at native traces (Kineto JSON, xplane.pb) or folders of them; what is known so far is shown while they are
     read. A recording is replayed.
 

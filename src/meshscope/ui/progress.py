@@ -44,7 +44,11 @@ def _status(scene: Scene, so_far: SoFar) -> list[Piece]:
     if so_far.is_done:
         done = so_far.files - len(scene.refused)
         return [*refused, ("✓ ", "good"), (f"{counted(done, 'file')} read", "quiet")]
-    return [*refused, ("◐ ", "accent"), (f"reading, {so_far.files_done} of {counted(so_far.files, 'file')} done", "text")]
+    return [
+        *refused,
+        ("◐ ", "accent"),
+        (f"reading, {so_far.files_done} of {counted(so_far.files, 'file')} done", "text"),
+    ]
 
 
 def bar(so_far: SoFar, width: int) -> list[Piece]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from meshscope.analysis.traced import sentence
 from meshscope.run import Opening, Seen, SoFar
 from meshscope.ui import header, progress
 from meshscope.ui.look import Look
@@ -101,7 +102,7 @@ class Traces(Board):
         found = table.of(self.scene.selected) if table is not None else None
         if found is None:
             return ""
-        said = progress.sentence(found)
+        said = sentence(found)
         return f"{found.name}, {self.scene.caveat}: {said}" if self.scene.caveat else f"{found.name}: {said}"
 
     def on_panel_view_clicked(self, message: PanelView.Clicked) -> None:
