@@ -49,7 +49,7 @@ class Opening:
         self._seen = Seen()
         self._fault: BaseException | None = None
         self._is_closing = False
-        self._known: tuple[int, int] = (-1, -1)
+        self._known = (-1, -1, -1)
         self._fold_again_ns = 0
         self._thread = threading.Thread(target=self._run, name="meshscope-loading", daemon=True)
 
@@ -81,7 +81,7 @@ class Opening:
         """Take down how far it is, and fold the runs anew where that is due."""
         loading, now_ns = self._loading, self._clock()
         so_far, refused, notes = loading.so_far, tuple(loading.refused), tuple(loading.notes)
-        known = (len(loading.windows), loading.looks)
+        known = (len(loading.windows), loading.looks, len(loading.refused))
         if known == self._known or (now_ns < self._fold_again_ns and not is_last):
             self._seen = replace(self._seen, so_far=so_far, refused=refused, notes=notes)
             return

@@ -10,7 +10,8 @@ from meshscope.ui.look import USUAL, Look
 from meshscope.ui.marks.cells import Line, Piece, cells, cut, ends, wrapped
 from meshscope.ui.panels.traces import Table, subject
 from meshscope.ui.scene import Scene
-from meshscope.units import NS_PER_S, counted, percent, printable, rate, size
+from meshscope.ui.words import grouped
+from meshscope.units import NS_PER_S, counted, percent, printable, size
 
 _BAR = 40
 
@@ -18,17 +19,12 @@ _BAR = 40
 def lines(scene: Scene, table: Table | None, so_far: SoFar, width: int, height: int) -> list[Line]:
     """``height`` lines: a title, the sentence about the run that is looked at, and the progress while there is any."""
     inside = width - 2
-    what: list[Piece] = [("meshscope", "accent"), ("   ", "text"), (printable(_subject(scene, table, so_far)), "quiet")]
+    what: list[Piece] = [("meshscope", "accent"), ("   ", "text"), (subject(table, so_far.files), "quiet")]
     found = table.of(scene.selected) if table is not None else None
     said = wrapped(printable(_said(scene, found, so_far)), inside, height - 2)
     body: list[Line] = [[(" ", "text"), (line, "strong")] for line in said]
     body += [[]] * (height - 2 - len(body))
     return [[(" ", "text"), *ends(what, _status(scene, so_far), inside)], *body, [(" ", "text"), *bar(so_far, inside)]]
-
-
-def _subject(scene: Scene, table: Table | None, so_far: SoFar) -> str:
-    many_runs = len(scene.runs) > 1 and scene.selected
-    return f"{subject(table, so_far.files)} · {scene.selected}" if many_runs else subject(table, so_far.files)
 
 
 def _said(scene: Scene, found: Traced | None, so_far: SoFar) -> str:
@@ -57,7 +53,7 @@ def bar(so_far: SoFar, width: int) -> list[Piece]:
         return []
     words = [f"{percent(so_far.frac)} of {size(so_far.total_bytes)}"]
     if so_far.events:
-        words.append(f"{rate(so_far.events)} events")
+        words.append(f"{grouped(so_far.events)} events")
     if so_far.left_ns is not None:
         words.append(left(so_far.left_ns))
     text = "  " + " · ".join(words)

@@ -50,6 +50,11 @@ def doing_briefly(progress: Progress) -> str:
             return doing(progress)
 
 
+def grouped(count: int) -> str:
+    """A count with its thousands set apart: ``14 245``."""
+    return f"{count:,}".replace(",", " ")
+
+
 def steps_of(values: Sequence[int]) -> str:
     """``steps 40–41``, at most the last three ranges; "" for none."""
     if not values:

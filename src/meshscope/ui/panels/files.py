@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,81 +11,112 @@ from textual.strip import Strip
 
 from meshscope.run import Run
 from meshscope.spans import Window
-from meshscope.ui.marks.cells import Line, Piece, clip, strips, wrapped
-from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel
+from meshscope.ui.marks.cells import Line, Piece, left, right, strips, wrapped
+from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene, version
-from meshscope.units import counted, printable, rate
-
-_RANK_FROM = {
-    "trace": "",
-    "device": "",
-    "file name": " by its name",
-    "order": " by order alone",
-}
+from meshscope.ui.words import grouped
+from meshscope.units import counted, printable, ranges
 
 
 @dataclass(frozen=True)
 class Told:
-    """``role`` is how a line is drawn: a head, what is quiet beside it, a warning, or a refusal."""
+    """``role`` is how a line is drawn: what is quiet below another, a note, a doubt, or a refusal."""
 
     role: str
     text: str
 
 
 @dataclass(frozen=True)
+class Read:
+    """One file of the run that is looked at; ``rank`` in words."""
+
+    rank: str
+    name: str
+    events: int
+
+
+@dataclass(frozen=True)
 class Files:
-    lines: tuple[Told, ...] = ()
+    """``before`` stands above the files and ``after`` below."""
+
+    before: tuple[Told, ...] = ()
+    files: tuple[Read, ...] = ()
+    after: tuple[Told, ...] = ()
     fresh: Fresh = UNSTATED
+
+
+_RANK_FROM = {"file name": "the names of their files", "order": "their order alone"}
 
 
 def question(scene: Scene) -> Files:
     """What was refused first, since it costs most; then the files of the run that is looked at."""
-    refused = [told for path, why, hint in scene.refused for told in _refused(path, why, hint)]
     run = scene.run
-    files = len({window.source for window in run.windows}) if run else 0
-    lines = (*refused, *(Told("warn", note) for note in scene.notes), *(_of(run) if run else ()))
-    parts = [counted(files, "file")] if files else []
-    parts += [f"{len(scene.refused)} refused"] if scene.refused else []
-    return Files(lines, Fresh(of=", ".join(parts)))
-
-
-def _refused(path: str, why: str, hint: str) -> list[Told]:
-    name = Path(path).name
-    return [Told("bad", why if name in why else f"{name}: {why}"), *([Told("hint", hint)] if hint else [])]
-
-
-def _of(run: Run) -> list[Told]:
-    lines: list[Told] = []
     by_file: dict[str, list[Window]] = {}
-    for window in run.windows:
+    for window in run.windows if run else ():
         by_file.setdefault(window.source, []).append(window)
-    for source, windows in by_file.items():
-        lines += _file(source, windows)
-    doubts: dict[tuple[str, str], None] = dict.fromkeys(doubt for window in run.windows for doubt in window.cannot_say)
-    return lines + [Told("doubt", f"cannot say {what}: {why}") for what, why in doubts]
+    files = tuple(_read(source, windows) for source, windows in by_file.items())
+    parts = [counted(len(files), "file")] if files else []
+    parts += [f"{len(scene.refused)} refused"] if scene.refused else []
+    before = (*_refused(scene.refused), *(Told("note", note) for note in scene.notes))
+    return Files(before, files, tuple(_after(run, by_file)) if run else (), Fresh(of=", ".join(parts)))
 
 
-def _file(source: str, windows: list[Window]) -> list[Told]:
-    """One file; several ranks in it are those of one process, which share its counts."""
-    counts = windows[0].counts
-    ranks = sorted({window.rank for window in windows})
-    who = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks[0]}–{ranks[-1]}"
-    device = sum(window.counts.device for window in windows)
-    head = f"{Path(source).name}: {who}{_RANK_FROM.get(windows[0].rank_from, '')}"
-    lines = [Told("text", head), Told("hint", f"{rate(counts.read)} events read, {rate(device)} of device work")]
-    for verb, reasons in (("dropped", counts.dropped), ("mended", counts.repaired)):
-        lines += [Told("doubt", f"{verb} {count}: {reason}") for reason, count in sorted(reasons.items())]
-    return lines
+def _refused(refused: Sequence[tuple[str, str, str]]) -> Iterator[Told]:
+    """Each reason once, with the files it is true of and what to do about it."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for path, why, hint in refused:
+        name = Path(path).name
+        reasons.setdefault((why.replace(name, "This file"), hint), []).append(name)
+    for (why, hint), names in reasons.items():
+        who = names[0] if len(names) == 1 else f"{len(names)} files ({_some(names)})"
+        yield Told("bad", f"{who}: {why}")
+        if hint:
+            yield Told("hint", hint)
 
 
-_ROLES = {"text": "text", "hint": "quiet", "doubt": "warn", "warn": "warn", "bad": "bad"}
-_SIGNS = {"text": " ", "hint": "   ", "doubt": "   ", "warn": "! ", "bad": "✗ "}
+def _some(names: list[str]) -> str:
+    """The first few different ones."""
+    different = list(dict.fromkeys(names))
+    return ", ".join(different[:_NAMED]) + (", …" if len(different) > _NAMED else "")
+
+
+def _read(source: str, windows: list[Window]) -> Read:
+    """Several ranks in a file are those of one process, which share its counts."""
+    return Read(ranges([window.rank for window in windows], most=2), Path(source).name, windows[0].counts.read)
+
+
+def _after(run: Run, by_file: dict[str, list[Window]]) -> Iterator[Told]:
+    device = sum(window.counts.device for window in run.windows)
+    yield Told("text", f"{grouped(device)} events of device work")
+    for told_by, words in _RANK_FROM.items():
+        ranks = [window.rank for window in run.windows if window.rank_from == told_by]
+        if ranks and len(by_file) > 1:
+            yield Told("doubt", f"ranks {ranges(ranks)} are told by {words}")
+    for verb, name in (("dropped", "dropped"), ("mended", "repaired")):
+        total: Counter[str] = Counter()
+        for windows in by_file.values():
+            total.update(getattr(windows[0].counts, name))
+        yield from (Told("doubt", f"{verb} {grouped(count)}: {reason}") for reason, count in sorted(total.items()))
+    doubts = dict.fromkeys(doubt for window in run.windows for doubt in window.cannot_say)
+    yield from (Told("text", f"cannot say {what}: {why}") for what, why in doubts)
+
+
+_ROLES = {"text": "quiet", "hint": "quiet", "doubt": "warn", "note": "warn", "bad": "bad"}
+_SIGNS = {"text": " ", "hint": "   ", "doubt": " ", "note": "! ", "bad": "✗ "}
+_RANK, _EVENTS = 5, 11
+_NAMED = 3
 
 
 def draw(files: Files, frame: Frame) -> list[Strip]:
-    lines: list[Line] = []
-    for told in files.lines:
-        lines += _line(told, frame)
+    if not (files.before or files.files or files.after):
+        return note(PANEL.promise, frame)
+    lines: list[Line] = [line for told in files.before for line in _line(told, frame)]
+    if files.files:
+        lines += [[]] if lines else []
+        name = max(frame.width - _RANK - _EVENTS - 1, 8)
+        lines.append([(right("rank", _RANK) + " " + left("file", name) + right("events", _EVENTS), "quiet")])
+        lines += [_file(read, name) for read in files.files]
+    lines += [line for told in files.after for line in _line(told, frame)]
     scrolled = min(frame.scroll, max(len(lines) - frame.height, 0))
     shown = lines[scrolled : scrolled + frame.height]
     if len(lines) - scrolled > frame.height:
@@ -92,10 +125,16 @@ def draw(files: Files, frame: Frame) -> list[Strip]:
     return strips(shown, frame.width, frame.height, frame.look)
 
 
+def _file(read: Read, name: int) -> list[Piece]:
+    return [
+        (right(read.rank, _RANK) + " ", "quiet"),
+        (left(printable(read.name), name), "text"),
+        (right(grouped(read.events), _EVENTS), "text"),
+    ]
+
+
 def _line(told: Told, frame: Frame) -> list[Line]:
     sign, role = _SIGNS[told.role], _ROLES[told.role]
-    if told.role == "text":
-        return [[(sign + clip(printable(told.text), frame.width - len(sign)), role)]]
     text = wrapped(printable(told.text), max(frame.width - len(sign), 8), 4)
     return [[((sign if not at else " " * len(sign)) + line, role)] for at, line in enumerate(text)]
 

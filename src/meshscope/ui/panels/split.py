@@ -85,7 +85,7 @@ def draw(split: Split, frame: Frame) -> list[Strip]:
         return strips(lines, frame.width, frame.height, frame.look)
     if lines[-1] and len(lines) < frame.height - 1:
         lines.append([])
-    lines.append(_legend(frame, has_copy=any(part.copy_ns for _, part in found)))
+    lines.append(_legend(frame, {name for _, part in found for name, share in shares(part) if share > 0}))
     return strips(lines, frame.width, frame.height, frame.look)
 
 
@@ -131,8 +131,10 @@ def _rank(rank: RankBreakdown, part: Breakdown, longest: int, gutter: int, whole
     return [(right(str(rank.rank), gutter - 1) + " ", "quiet"), *bar, (figures, "text")]
 
 
-def _legend(frame: Frame, *, has_copy: bool) -> list[Piece]:
-    names = ("compute", "hidden", "exposed", *(("copy",) if has_copy else ()), "idle")
+def _legend(frame: Frame, drawn: set[str]) -> list[Piece]:
+    names = [name for name in ("compute", "hidden", "exposed", "copy", "idle") if name != "copy" or name in drawn]
+    if sum(len(name) + 3 for name in names) > frame.width:
+        names = [name for name in names if name in drawn]
     gap = "  " if sum(len(name) + 4 for name in names) <= frame.width else " "
     pieces: list[Piece] = [(" ", "text")]
     for name in names:

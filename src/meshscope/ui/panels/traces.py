@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from rich.cells import cell_len
 from textual.strip import Strip
 
 from meshscope.analysis.traced import Traced, traced
@@ -13,7 +14,8 @@ from meshscope.ui.marks.table import Column, Placed, heading, placed, row
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import Frame, Panel, note
 from meshscope.ui.scene import Scene, version
-from meshscope.units import UNKNOWN, counted, duration, percent, printable, ranges, rate, ratio
+from meshscope.ui.words import grouped
+from meshscope.units import UNKNOWN, counted, duration, percent, printable, ranges, ratio
 
 SHARES = ("compute", "hidden", "exposed", "copy", "idle")
 
@@ -30,6 +32,7 @@ _COLUMNS = (
     Column("state", "", 10, is_text=True, gap=3),
 )
 _LONGEST_NAME = 44
+_SPACIOUS = 150
 
 
 @dataclass(frozen=True)
@@ -78,15 +81,17 @@ def _columns(table: Table, frame: Frame) -> tuple[Placed, ...]:
     rows = table.rows
     longest = max(len(found.name) for found in rows) + 4
     widths = {
-        "name": min(max(longest, 12), max(frame.width // 3, 16), _LONGEST_NAME),
+        "name": min(max(longest, 12), max(frame.width // 4, 16), _LONGEST_NAME),
         "of": max(len(_of(found)) for found in rows),
-        "events": max(len(rate(found.events)) for found in rows),
+        "events": max(len(grouped(found.events)) for found in rows),
         "steps": max(*(len(ranges(found.steps, most=3)) for found in rows), 5),
     }
     empty = {
         "exposed": not any(found.mean and found.mean.collective_ns for found in rows),
         "steps": not any(found.steps for found in rows),
         "state": not table.partial,
+        # What was read has a panel of its own.
+        "events": frame.width < _SPACIOUS,
     }
     kept = [column for column in _COLUMNS if not empty.get(column.name, False)]
     found = placed([replace(column, width=widths.get(column.name, column.width)) for column in kept], frame.width)
@@ -101,6 +106,14 @@ def _columns(table: Table, frame: Frame) -> tuple[Placed, ...]:
 def _headed(place: Placed, headings: dict[str, str]) -> Placed:
     words = headings.get(place.column.name, place.column.heading)
     return replace(place, column=replace(place.column, heading=words if len(words) <= place.width else "split"))
+
+
+def _clipped(name: str, width: int) -> str:
+    """A name with its beginning and its end: two runs of one folder differ in the end."""
+    if cell_len(name) <= width or width < 16:
+        return clip(name, width)
+    end = name[-8:]
+    return clip(name, width - cell_len(end)) + end
 
 
 def _of(found: Traced) -> str:
@@ -121,7 +134,7 @@ def _row(found: Traced, table: Table, columns: tuple[Placed, ...], frame: Frame)
         "name": [
             ("▸" if is_chosen else " ", "accent"),
             ("◐ " if share is not None else "✓ ", "accent" if share is not None else "good"),
-            (clip(printable(found.name), name - 3), text),
+            (_clipped(printable(found.name), name - 3), text),
         ],
         "of": [(_of(found), "quiet")],
         "ranks": [(str(found.ranks), text)],
@@ -130,7 +143,7 @@ def _row(found: Traced, table: Table, columns: tuple[Placed, ...], frame: Frame)
         "bar": bar if found.share else [(clip("no device work", width), "faint")],
         "exposed": [(percent(ratio(mean.exposed_ns, mean.span_ns)) if mean else UNKNOWN, text)],
         "idle": [(percent(ratio(mean.idle_ns, mean.span_ns)) if mean else UNKNOWN, text)],
-        "events": [(rate(found.events), "quiet")],
+        "events": [(grouped(found.events), "quiet")],
         "state": [(f"so far {share * 100:.0f} %", "warn")] if share is not None else [],
     }
     return row(columns, content)
