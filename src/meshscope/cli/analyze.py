@@ -10,7 +10,8 @@ import click
 @click.command("analyze")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path))
 @click.option("--json", "is_json", is_flag=True, help="One JSON object on stdout, and nothing else.")
-def command(*, paths: tuple[Path, ...], is_json: bool) -> int:
+@click.option("--jobs", type=click.IntRange(min=1), default=None, help="Files read at once (as many as cores).")
+def command(*, paths: tuple[Path, ...], is_json: bool, jobs: int | None) -> int:
     """Analyze recordings, native traces (Kineto JSON, xplane.pb) or folders of them.
 
     Exit code 0 also when some of several inputs were refused (each is listed on stderr); 1 when all were.
@@ -18,7 +19,7 @@ def command(*, paths: tuple[Path, ...], is_json: bool) -> int:
     from meshscope.cli.opening import open_paths
     from meshscope.units import printable
 
-    opened = open_paths(paths)
+    opened = open_paths(paths, jobs=jobs)
     if is_json:
         from meshscope.reports.analysis_json import analysis_json
 
@@ -28,6 +29,8 @@ def command(*, paths: tuple[Path, ...], is_json: bool) -> int:
 
         if opened.runs:
             click.echo(report(opened.runs))
+    for note in opened.notes:
+        click.echo(f"note: {printable(note)}", err=True)
     for path, why, hint in opened.refused:
         click.echo(f"meshscope: {printable(why if path in why else f'{path}: {why}')}", err=True)
         if hint:

@@ -26,7 +26,7 @@ def command(ctx: click.Context, /, *, paths: tuple[Path, ...], jobs: int | None,
     if not options.draws(headless=headless):
         from meshscope.cli import analyze
 
-        code: int = ctx.invoke(analyze.command, paths=paths)
+        code: int = ctx.invoke(analyze.command, paths=paths, jobs=jobs)
         return code
     from meshscope.cli.opening import is_recorded
 

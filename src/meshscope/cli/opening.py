@@ -6,27 +6,30 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from meshscope.cli import progressing
 from meshscope.errors import InputError, MeshscopeError
 from meshscope.recording.layout import EXPERIMENT, PLAN, recordings
 from meshscope.run import Gallery, Opened, Run, open_traces
 
 
-def open_paths(paths: Sequence[Path]) -> Opened:
+def open_paths(paths: Sequence[Path], *, jobs: int | None = None) -> Opened:
     """One Run per recording or foreign run; what cannot be read is listed in ``refused`` and costs nothing else."""
     runs: list[Run] = []
     refused: list[tuple[str, str, str]] = []
+    notes: list[str] = []
     for path in paths:
         try:
-            opened = _open(path)
+            opened = _open(path, jobs)
         except MeshscopeError as error:
             refused.append((str(path), error.message, error.hint))
             continue
         runs += opened.runs
         refused += opened.refused
-    return Opened(tuple(runs), tuple(refused))
+        notes += opened.notes
+    return Opened(tuple(runs), tuple(refused), tuple(dict.fromkeys(notes)))
 
 
-def _open(path: Path) -> Opened:
+def _open(path: Path, jobs: int | None) -> Opened:
     if not path.exists():
         raise InputError(f"{path} does not exist.", hint="Give a recording, a native trace or a folder of traces.")
     if is_recorded(path):
@@ -37,7 +40,8 @@ def _open(path: Path) -> Opened:
                 f"{path} holds no recording yet.", hint=f"Wait for its first strategy: meshscope watch {path}"
             )
         return Opened(runs, gallery.refused)
-    return open_traces((path,))
+    with progressing.told() as tell:
+        return open_traces((path,), jobs=jobs, watch=tell)
 
 
 def is_recorded(folder: Path) -> bool:

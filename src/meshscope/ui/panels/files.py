@@ -58,7 +58,12 @@ def question(scene: Scene) -> Files:
     parts = [counted(len(files), "file")] if files else []
     parts += [f"{len(scene.refused)} refused"] if scene.refused else []
     before = (*_refused(scene.refused), *(Told("note", note) for note in scene.notes))
-    return Files(before, files, tuple(_after(run, by_file)) if run else (), Fresh(of=", ".join(parts)))
+    return Files(
+        before,
+        files,
+        tuple(_after(run, by_file, is_whole=run.name not in scene.partial)) if run else (),
+        Fresh(of=", ".join(parts)),
+    )
 
 
 def _refused(refused: Sequence[tuple[str, str, str]]) -> Iterator[Told]:
@@ -85,9 +90,12 @@ def _read(source: str, windows: list[Window]) -> Read:
     return Read(ranges([window.rank for window in windows], most=2), Path(source).name, windows[0].counts.read)
 
 
-def _after(run: Run, by_file: dict[str, list[Window]]) -> Iterator[Told]:
+def _after(run: Run, by_file: dict[str, list[Window]], *, is_whole: bool) -> Iterator[Told]:
     device = sum(window.counts.device for window in run.windows)
     yield Told("text", f"{grouped(device)} events of device work")
+    if not is_whole:
+        yield Told("text", "the rest is being read; what was dropped, and what cannot be said, is told then")
+        return
     for told_by, words in _RANK_FROM.items():
         ranks = [window.rank for window in run.windows if window.rank_from == told_by]
         if ranks and len(by_file) > 1:
@@ -147,7 +155,7 @@ PANEL = Panel(
     question=question,
     draw=draw,
     fresh=lambda files: files.fresh,
-    depends=lambda scene: (version(scene.run), len(scene.refused), len(scene.notes)),
+    depends=lambda scene: (version(scene.run), scene.selected in scene.partial, len(scene.refused), len(scene.notes)),
     of=("traces",),
     scrolls=True,
 )

@@ -38,6 +38,8 @@ class Overlaps:
     next_window_steps: int | None = None
     has_ended: bool = False
     is_live: bool = False
+    is_partial: bool = False
+    is_recorded: bool = True
 
 
 def question(scene: Scene) -> Overlaps:
@@ -50,7 +52,14 @@ def question(scene: Scene) -> Overlaps:
     at = newest + run.experiment.t0_unix_ns if newest is not None and scene.is_recorded else None
     fresh = Fresh(of=_of(kinds[0]) if kinds else "", at_unix_ns=at)
     return Overlaps(
-        kinds, fresh, bool(run.windows), progress(run).next_window_steps, run.ended is not None, scene.stance.is_live
+        kinds,
+        fresh,
+        bool(run.windows),
+        progress(run).next_window_steps,
+        run.ended is not None,
+        scene.stance.is_live,
+        is_partial=bool(scene.caveat),
+        is_recorded=scene.is_recorded,
     )
 
 
@@ -107,6 +116,10 @@ def _legend(frame: Frame) -> list[Piece]:
 
 
 def _empty(answer: Overlaps) -> str:
+    if answer.is_partial:
+        return "No collective in what is read so far."
+    if answer.has_windows and not answer.is_recorded:
+        return "The trace holds no collective: nothing is exchanged between devices, or nothing of it was recorded."
     if answer.has_windows:
         return "The profiled steps hold no collective: nothing is exchanged between devices."
     if answer.has_ended:
@@ -124,6 +137,7 @@ def depends(scene: Scene) -> tuple[object, ...]:
         len(run.windows),
         sum(window.counts.read for window in run.windows),
         len(run.refused),
+        scene.caveat != "",
         run.ended,
         (0, False) if run.windows else (len(run.steps), scene.stance.is_live),
     )

@@ -29,7 +29,7 @@ _COLUMNS = (
     Column("exposed", "exposed", 7),
     Column("idle", "idle", 7, rank=1),
     Column("events", "events", 10, rank=5),
-    Column("state", "", 10, is_text=True, gap=3),
+    Column("state", "", 12, is_text=True, gap=3),
 )
 _LONGEST_NAME = 44
 _SPACIOUS = 150
