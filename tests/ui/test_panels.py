@@ -96,8 +96,12 @@ def test_an_empty_panel_says_what_will_fill_it(panel: Panel) -> None:
 
 def test_panels_are_found_by_their_constant_and_numbered_one_by_one() -> None:
     found = discover("meshscope.ui.panels", "PANEL", Panel)
-    assert sorted(panel.number for panel in found) == list(range(1, len(found) + 1))
+    assert [panel.number for panel in panels()] == list(range(1, len(panels()) + 1))
     assert next(panel.name for panel in PANELS) == "comparison"
+    for of in ("recording", "traces"):
+        numbers = [panel.number for panel in panels(of)]
+        assert len(set(numbers)) == len(numbers)
+        assert [panel.is_overall for panel in panels(of)] == [True] + [False] * (len(numbers) - 1)
     assert len({panel.name for panel in found}) == len(found)
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from meshscope import readers
-from meshscope.readers.cache import WORTH_BYTES, Cache, Hashing, limit, place
+from meshscope.readers.column_cache import WORTH_BYTES, Cache, Hashing, limit, place
 from meshscope.spans import Window
 
 

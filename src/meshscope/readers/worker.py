@@ -22,7 +22,7 @@ import msgspec
 
 from meshscope import readers
 from meshscope.errors import TraceError
-from meshscope.readers.cache import Cache, Hashing
+from meshscope.readers.column_cache import Cache, Hashing
 from meshscope.readers.meter import Meter, metered
 from meshscope.readers.packing import pack
 from meshscope.spans import Window

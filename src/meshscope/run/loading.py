@@ -19,7 +19,7 @@ from typing import Self
 
 from meshscope import readers
 from meshscope.errors import TraceError
-from meshscope.readers.cache import WORTH_BYTES, Cache
+from meshscope.readers.column_cache import WORTH_BYTES, Cache
 from meshscope.readers.kept import usual
 from meshscope.readers.worker import Asked
 from meshscope.run.pool import Finished, Pool
@@ -126,15 +126,16 @@ class Loading:
 
     @property
     def so_far(self) -> SoFar:
-        read, events = self._pool.read_bytes, self._pool.events
+        reading = self._pool.reading
         total = sum(self._sizes.values())
-        done = self._done_bytes + read
+        # Looking at what kind of file it is reads its first bytes twice.
+        done = self._done_bytes + sum(min(told.read_bytes, self._sizes[path]) for path, told in reading)
         return SoFar(
             files=len(self.files),
             files_done=len(self.windows) + len(self.refused),
             total_bytes=total,
             read_bytes=min(done, total),
-            events=self._done_events + events,
+            events=self._done_events + sum(told.events for _, told in reading),
             left_ns=self._left_ns(done - self._known_bytes, total - self._known_bytes),
             is_done=self.is_done,
         )

@@ -46,7 +46,7 @@ class Opening:
     def __init__(self, loading: Loading, *, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self._loading = loading
         self._clock = clock
-        self._seen = Seen()
+        self._seen = Seen(so_far=loading.so_far)
         self._fault: BaseException | None = None
         self._is_closing = False
         self._known = (-1, -1, -1)

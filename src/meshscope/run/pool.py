@@ -60,13 +60,13 @@ class Pool:
         return len(self._busy) < self._size
 
     @property
-    def read_bytes(self) -> int:
-        """How much of the files (not of their beginnings) is read that are not finished."""
-        return sum(one.told.read_bytes for one in self._busy if one.asked is not None and not one.asked.prefix_bytes)
-
-    @property
-    def events(self) -> int:
-        return sum(one.told.events for one in self._busy if one.asked is not None and not one.asked.prefix_bytes)
+    def reading(self) -> tuple[tuple[Path, Told], ...]:
+        """How far every file (not its beginning) is that is not finished."""
+        return tuple(
+            (one.path, one.told)
+            for one in self._busy
+            if one.path is not None and one.asked is not None and not one.asked.prefix_bytes
+        )
 
     @property
     def pids(self) -> tuple[int, ...]:

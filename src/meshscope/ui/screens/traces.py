@@ -22,13 +22,19 @@ if TYPE_CHECKING:
 _STILL = Stance(is_at_end=True)
 
 
+def _said(seen: Seen) -> tuple[object, ...]:
+    """What panels may show of it; the rest is how far the reading is, which only the header tells."""
+    return (seen.number, seen.refused, seen.notes, seen.so_far.is_done)
+
+
 class Traces(Board):
     """Looks at an opening several times a second until all is read; leaving ends the reading at once."""
 
     def __init__(self, opening: Opening, look: Look, *, fps: float = 4.0) -> None:
         super().__init__(look, Scene(None, (), _STILL), of="traces", fps=fps)
         self.opening = opening
-        self._seen = Seen()
+        self._seen = opening.seen()
+        self._drawn: Seen | None = None
 
     def on_mount(self) -> None:
         self._refresh()
@@ -54,7 +60,7 @@ class Traces(Board):
         """Whether all is read and everything that is known has been drawn."""
         seen = self.opening.seen()
         views = self.query(PanelView)
-        return seen is self._seen and seen.so_far.is_done and all(view.asking.is_at_rest for view in views)
+        return seen is self._drawn and seen.so_far.is_done and all(view.asking.is_at_rest for view in views)
 
     @property
     def selected(self) -> str:
@@ -64,11 +70,11 @@ class Traces(Board):
     def _tick(self) -> None:
         self._fall_silent()
         seen = self.opening.seen()
-        if seen is self._seen:
+        before = self._drawn
+        if seen is before:
             return
-        before, self._seen = self._seen, seen
-        is_told = (seen.number, seen.refused, seen.notes) != (before.number, before.refused, before.notes)
-        if is_told or seen.so_far.is_done != before.so_far.is_done:
+        self._seen = self._drawn = seen
+        if before is None or _said(before) != _said(seen):
             self._look_at(Scene(None, seen.runs, _STILL, partial=seen.partial, refused=seen.refused, notes=seen.notes))
         else:
             self._refresh_header()

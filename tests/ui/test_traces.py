@@ -1,0 +1,249 @@
+"""Traces opened by themselves: what the screen shows of them, whole and while they are read."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from meshscope.run import Loading, Opening, Seen, SoFar, trace_files
+from meshscope.ui import progress
+from meshscope.ui.app import MeshscopeApp, Options
+from meshscope.ui.look import Look
+from meshscope.ui.picture import text
+from meshscope.ui.screens.traces import Traces
+
+PATIENCE_S = 20.0
+UNIX_NS = 1_790_000_000_000_000_000
+
+
+def kernel(name: str, start_us: float, dur_us: float, stream: int = 7) -> dict[str, Any]:
+    args = {"stream": stream, "device": 0}
+    return {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": stream, "ts": start_us, "dur": dur_us,
+            "args": args}  # fmt: skip
+
+
+def step(number: int, start_us: float, dur_us: float) -> dict[str, Any]:
+    return {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{number}", "pid": 1, "tid": 1, "ts": start_us,
+            "dur": dur_us, "args": {}}  # fmt: skip
+
+
+def write(path: Path, events: list[dict[str, Any]], **around: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"baseTimeNanoseconds": UNIX_NS, **around, "traceEvents": events}))
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two ranks of a step each, the second with more communication; and a file that is no trace."""
+    for rank, exposed_us in ((0, 100), (1, 300)):
+        events = [step(5, 0, 1000), kernel("gemm", 0, 600), kernel("ncclDevKernel_AllReduce", 400, 200 + exposed_us, 9)]
+        write(tmp_path / "llama" / f"rank{rank}.json", events, distributedInfo={"rank": rank, "world_size": 2})
+    (tmp_path / "llama" / "notes.json").write_text('{"text": "not a trace"}')
+    return tmp_path / "llama"
+
+
+@pytest.fixture
+def stepless(tmp_path: Path) -> Path:
+    return write(tmp_path / "kernels only.json", [kernel("gemm", 0, 500), kernel("gemm", 700, 300)])
+
+
+class Stage:
+    def __init__(self, app: MeshscopeApp, pilot: Pilot[str], screen: Traces) -> None:
+        self.app = app
+        self.pilot = pilot
+        self.screen = screen
+
+    async def rest(self) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            await self.pilot.pause()
+            while not self.screen.is_at_rest:
+                await asyncio.sleep(0.01)
+            await self.pilot.pause()
+
+    async def press(self, *keys: str) -> None:
+        for key in keys:
+            await self.pilot.press(key)
+        await self.rest()
+
+    def text(self) -> str:
+        return text(self.app)
+
+
+@contextlib.asynccontextmanager
+async def staged(
+    opening: Opening | Path, *, size: tuple[int, int] = (120, 40), rests: bool = True
+) -> AsyncIterator[Stage]:
+    if isinstance(opening, Path):
+        opening = Opening(Loading(trace_files([opening])))
+    screen = Traces(opening, Look(), fps=50)
+    app = MeshscopeApp(Options(), lambda _: screen)
+    async with app.run_test(size=size) as pilot:
+        stage = Stage(app, pilot, screen)
+        await pilot.pause()
+        if rests:
+            await stage.rest()
+        yield stage
+
+
+class Told(Opening):
+    """An opening that is wherever a test puts it."""
+
+    def __init__(self, seen: Seen) -> None:
+        super().__init__(Loading(()))
+        self.now = seen
+        self.is_closed = False
+
+    def start(self) -> None:
+        pass
+
+    def seen(self) -> Seen:
+        return self.now
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (220, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_the_ranks_of_a_folder_look_as_they_did(
+    folder: Path, size: tuple[int, int], snapshot: Callable[[str, str], None]
+) -> None:
+    async with staged(folder, size=size) as stage:
+        snapshot(f"traces-{size[0]}x{size[1]}", stage.text())
+
+
+async def test_the_sentence_says_what_its_shares_are_of(folder: Path) -> None:
+    async with staged(folder) as stage:
+        said = stage.text().splitlines()[1].strip()
+        assert said == (
+            "A step takes 1.00 ms, mean of 2 ranks and 1 step: "
+            "computing 60.0 %, exposed in all-reduce 20.0 %, idle 20.0 % of it."
+        )
+
+
+async def test_without_steps_nothing_is_said_of_one(stepless: Path) -> None:
+    async with staged(stepless) as stage:
+        shown = stage.text()
+        assert "1.00 ms traced, mean of 1 rank: computing 80.0 %, idle 20.0 % of that time." in shown
+        assert "A step" not in shown
+        assert "ms traced" in shown
+        assert "The trace holds no collective" in " ".join(shown.split())
+
+
+async def test_nothing_that_only_a_live_run_has_is_offered(folder: Path) -> None:
+    async with staged(folder) as stage:
+        shown = stage.text()
+        for word in ("p profile", "samples/s", "speed", "seek", "live", "ago", "devices", "memory by category"):
+            assert word not in shown, word
+        await stage.pilot.press("question_mark")
+        await stage.pilot.pause()
+        help_ = stage.text()
+        assert "reading ends" in help_
+        assert "profile the next steps" not in help_
+
+
+async def test_what_was_refused_is_listed_with_what_to_do(folder: Path) -> None:
+    async with staged(folder) as stage:
+        shown = " ".join(stage.text().split())
+        assert "1 refused" in shown
+        assert "✗ notes.json:" in shown
+        await stage.press("4", "enter")
+        shown = " ".join(stage.text().split())
+        assert "notes.json: This JSON has no traceEvents, so it is no Chrome trace." in shown
+        assert "Give the file that torch.profiler's export_chrome_trace wrote." in shown
+
+
+async def test_when_nothing_could_be_read_the_screen_says_so(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("{}")
+    async with staged(tmp_path / "a.json") as stage:
+        assert "None of the files could be read." in stage.text()
+        assert "a.json" in stage.text()
+
+
+async def test_keys_choose_a_run(folder: Path, stepless: Path) -> None:
+    async with staged(Opening(Loading([*trace_files([folder]), stepless]))) as stage:
+        first = stage.screen.selected
+        await stage.press("down")
+        assert stage.screen.selected != first
+        assert stage.screen.selected in stage.text()
+        await stage.press("up")
+        assert stage.screen.selected == first
+
+
+async def test_text_from_a_trace_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    write(tmp_path / "a\x1b[2J.json", [kernel("gemm\x1b[31m", 0, 500)])
+    async with staged(tmp_path) as stage:
+        assert "\x1b" not in stage.text()
+        assert "a�[2J.json" in stage.text()
+
+
+class TestWhileReading:
+    def so_far(self, **changed: Any) -> SoFar:
+        given = {"files": 2, "files_done": 1, "total_bytes": 10**9, "read_bytes": 4 * 10**8, "events": 1_234_567,
+                 "left_ns": 12_400_000_000, "is_done": False}  # fmt: skip
+        return SoFar(**(given | changed))
+
+    async def runs(self, path: Path) -> Seen:
+        opening = Opening(Loading(trace_files([path])))
+        opening.start()
+        async with asyncio.timeout(PATIENCE_S):
+            while not opening.seen().so_far.is_done:
+                await asyncio.sleep(0.01)
+        return opening.seen()
+
+    async def test_the_bar_tells_bytes_events_and_time_left(self) -> None:
+        async with staged(Told(Seen(so_far=self.so_far())), rests=False) as stage:
+            shown = stage.text()
+            assert "reading, 1 of 2 files done" in shown
+            assert "40.0 % of 1.00 GB · 1 234 567 events · about 12 s left" in shown
+            bar = next(line for line in shown.splitlines() if "40.0 %" in line).split("  ")[0].strip()
+            assert bar.count("━") / len(bar) == pytest.approx(0.4, abs=0.03)
+
+    async def test_what_is_known_so_far_is_marked_in_every_panel_until_it_is_whole(self, stepless: Path) -> None:
+        seen = await self.runs(stepless)
+        name = seen.runs[0].name
+        told = Told(Seen(1, seen.runs, {name: 0.12}, self.so_far()))
+        async with staged(told, rests=False) as stage:
+            async with asyncio.timeout(PATIENCE_S):
+                while stage.text().count("so far, 12 % read") < 3:
+                    await asyncio.sleep(0.02)
+            shown = stage.text()
+            assert "So far, 12 % read: 1.00 ms traced" in shown
+            assert "so far 12 %" in shown
+            assert "No collective in what is read so far." in " ".join(shown.split())
+            assert stage.screen.farewell.startswith(f"{name}, so far, 12 % read: ")
+            told.now = Seen(2, seen.runs, {}, self.so_far(files_done=2, is_done=True))
+            await stage.rest()
+            assert "so far" not in stage.text().lower()
+            assert stage.screen.farewell.startswith(f"{name}: ")
+
+    async def test_leaving_ends_the_reading(self) -> None:
+        told = Told(Seen(so_far=self.so_far()))
+        async with staged(told, rests=False) as stage:
+            await stage.pilot.press("q")
+            await stage.pilot.pause()
+        assert told.is_closed
+        assert stage.app.return_value == ""
+
+    async def test_progress_alone_asks_no_panel_again(self, stepless: Path) -> None:
+        seen = await self.runs(stepless)
+        told = Told(seen)
+        async with staged(told) as stage:
+            scene = stage.screen.scene
+            told.now = Seen(seen.number, seen.runs, {}, self.so_far(is_done=True, events=5))
+            await stage.rest()
+            assert stage.screen.scene is scene
+
+
+@pytest.mark.parametrize(
+    ("left_ns", "says"), [(0, "about 1 s left"), (89 * 10**9, "about 89 s left"), (150 * 10**9, "about 2 min left")]
+)
+def test_time_left_is_coarse(left_ns: int, says: str) -> None:
+    assert progress.left(left_ns) == says
