@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -15,13 +17,15 @@ from textual.pilot import Pilot
 from meshscope.capture.request import Request
 from meshscope.errors import InputError
 from meshscope.experiment import Plan
-from meshscope.run import Gallery
+from meshscope.run import Gallery, Loading, Opening, trace_files
 from meshscope.ui.app import MeshscopeApp, Options
 from meshscope.ui.form import Form, changed, erased, first, moved, toggled, typed
 from meshscope.ui.launching import Bundled, Model, Offer
 from meshscope.ui.look import Depth, Look
 from meshscope.ui.picture import text
+from meshscope.ui.screens.path import completed
 from meshscope.ui.screens.start import Start
+from meshscope.ui.screens.traces import Traces
 from meshscope.ui.screens.watch import Watch
 from meshscope.ui.shelf import shelf
 
@@ -77,7 +81,7 @@ async def opened(
     launcher: Launcher, *places: Path, size: tuple[int, int] = (120, 40), look: Look | None = None
 ) -> AsyncIterator[tuple[MeshscopeApp, Pilot[str]]]:
     given = look or Look()
-    screen = Start(launcher, shelf(places), given, open_reel=Gallery)
+    screen = Start(launcher, shelf(places), given, open_reel=Gallery, open_path=opened_path)
     app = MeshscopeApp(Options(look=given), lambda _: screen)
     async with app.run_test(size=size) as pilot:
         await pilot.pause(0.2)
@@ -256,3 +260,73 @@ async def test_a_picture_of_the_start_screen_is_told_of_for_a_while(
         await pilot.pause(0.5)
         assert "Saved" not in text(app)
         assert "q quit" in text(app)
+
+
+class TestOpeningByPath:
+    @pytest.fixture
+    def trace(self, tmp_path: Path) -> Path:
+        event = {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 1, "dur": 5, "args": {}}
+        (tmp_path / "traces q").mkdir()
+        path = tmp_path / "traces q" / "rank0.json"
+        path.write_text(json.dumps({"traceEvents": [event]}))
+        return path
+
+    async def type(self, pilot: Pilot[str], text: str) -> None:
+        await pilot.press("o")
+        await pilot.pause()
+        for character in text:
+            await pilot.press(
+                {"/": "slash", " ": "space", ".": "full_stop", "_": "underscore"}.get(character, character)
+            )
+        await pilot.press("enter")
+        await pilot.pause()
+
+    async def test_a_trace_is_looked_at(self, tmp_path: Path, trace: Path) -> None:
+        async with opened(Launcher(tmp_path / "out")) as (app, pilot):
+            await self.type(pilot, str(trace.parent))
+            await until(lambda: isinstance(app.screen, Traces) and app.screen.is_at_rest)
+            assert "rank0.json" in text(app)
+
+    async def test_a_recording_is_watched(self, tmp_path: Path) -> None:
+        made.write(tmp_path / "run", ("ddp",))
+        async with opened(Launcher(tmp_path / "out")) as (app, pilot):
+            await self.type(pilot, str(tmp_path / "run"))
+            await until(lambda: isinstance(app.screen, Watch))
+
+    async def test_a_path_that_leads_nowhere_is_told_and_the_screen_stays(self, tmp_path: Path) -> None:
+        async with opened(Launcher(tmp_path / "out")) as (app, pilot):
+            await self.type(pilot, str(tmp_path / "nothere"))
+            await until(lambda: "does not exist" in " ".join(text(app).split()))
+            assert isinstance(app.screen, Start)
+
+    async def test_escape_leaves_the_line_alone(self, tmp_path: Path) -> None:
+        async with opened(Launcher(tmp_path / "out")) as (app, pilot):
+            await pilot.press("o", "q", "j", "1", "backspace")
+            await pilot.pause()
+            assert "qj█" in text(app)
+            await pilot.press("escape")
+            await pilot.pause()
+            assert isinstance(app.screen, Start)
+
+    def test_tab_completes_as_far_as_all_agree(self, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        folder = trace.parent
+        (folder / "rank1.json").touch()
+        assert completed(f"{folder}/r") == f"{folder}/rank"
+        assert completed(f"{folder}/rank1") == f"{folder}/rank1.json"
+        assert completed(str(folder)[:-2]) == f"{folder}/"
+        assert completed(f"{folder}/x") == f"{folder}/x"
+        assert completed("/nothere/at/all") == "/nothere/at/all"
+        monkeypatch.chdir(folder)
+        assert completed("ra") == "rank"
+
+
+def opened_path(path: Path) -> Gallery | Opening:
+    if (path / "plan.json").is_file():
+        return Gallery(path)
+    return Opening(Loading(trace_files([path])))
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not holds():
+            await asyncio.sleep(0.02)

@@ -157,7 +157,7 @@ async def test_a_notice_leaves_the_rail_and_goes_by_itself_while_a_recording_pla
         assert not stage.playback.clock.is_paused
         assert "nothing to profile" in stage.text()
         assert "●" in stage.line(height(size[0]) - 1)
-        monkeypatch.setattr("meshscope.ui.screens.watch._SAID_NS", 0)
+        monkeypatch.setattr("meshscope.ui.screens.board._SAID_NS", 0)
         await stage.pilot.pause(0.2)
         assert "nothing to profile" not in stage.text()
 

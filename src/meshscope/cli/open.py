@@ -42,12 +42,10 @@ def _traces(paths: tuple[Path, ...], jobs: int | None, look: dict[str, Any]) -> 
     from meshscope.cli import screen
     from meshscope.cli.opening import is_recorded
     from meshscope.errors import InputError
-    from meshscope.readers.kept import usual
-    from meshscope.run import Loading, Opening, trace_files
 
     for path in paths:
         if is_recorded(path):
             raise InputError(f"{path} is a recording, not a trace.", hint=f"Watch it: meshscope replay {path}")
-    opening = Opening(Loading(trace_files(paths), cache=usual(), jobs=jobs, looks_ahead=True))
+    opening = screen.opening(paths, jobs=jobs)
     screen.show_traces(opening, **look)
     return 0 if opening.seen().runs or not opening.seen().so_far.is_done else 1

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from meshscope.run import Gallery, Opening
+from meshscope.readers.kept import usual
+from meshscope.run import Gallery, Loading, Opening, trace_files
 from meshscope.ui import app
 from meshscope.ui.launching import Bundled
 from meshscope.ui.look import look
@@ -29,9 +31,21 @@ def show_traces(opening: Opening, **given: Any) -> None:
         click.echo(line)
 
 
+def opened(path: Path) -> Gallery | Opening:
+    """A recording, or native traces that will be read; raises MeshscopeError when it is neither."""
+    from meshscope.cli.opening import is_recorded
+
+    return Gallery(path) if is_recorded(path) else opening((path,))
+
+
+def opening(paths: Sequence[Path], *, jobs: int | None = None) -> Opening:
+    """The traces that some paths lead to, to be read. Raises InputError when one leads nowhere."""
+    return Opening(Loading(trace_files(paths), cache=usual(), jobs=jobs, looks_ahead=True))
+
+
 def begin(places: tuple[Path, ...], **given: Any) -> None:
     """The start screen, and whatever was picked on it."""
-    line = app.start(options=_options(**given), launcher=Bundled(), open_reel=Gallery, places=places)
+    line = app.start(options=_options(**given), launcher=Bundled(), open_reel=Gallery, open_path=opened, places=places)
     if line:
         click.echo(line)
 

@@ -130,6 +130,12 @@ class MeshscopeApp(App[str]):
             playback.to_start()
         self.switch_screen(Watch(playback, self.options.look, fps=self.options.fps))
 
+    def look_at_traces(self, opening: Opening) -> None:
+        """Go on to the screen of traces that are opened by themselves."""
+        from meshscope.ui.screens.traces import Traces
+
+        self.switch_screen(Traces(opening, self.options.look, fps=self.options.fps))
+
     def get_system_commands(self, screen: Screen[Any]) -> Iterator[SystemCommand]:
         yield SystemCommand("Picture", "Save this screen as an SVG picture", self.action_picture)
         if isinstance(screen, Watch):
@@ -205,17 +211,19 @@ def start(
     options: Options,
     launcher: Launcher,
     open_reel: Callable[[Path], Reel],
+    open_path: Callable[[Path], Reel | Opening],
     places: Sequence[Path] = (),
 ) -> str:
     """Show the start screen, then what was picked there; the line for the shell, "" when nothing was.
 
-    ``places`` are folders where recordings may stand. Raises like :func:`watch`.
+    ``open_path`` opens whatever a path leads to; ``places`` are folders where recordings may stand. Raises like
+    :func:`watch`.
     """
     # Only this screen needs capture's packages; a replay is on the screen sooner without them.
     from meshscope.ui.screens.start import Start
     from meshscope.ui.shelf import shelf
 
-    first = Start(launcher, shelf(places), options.look, open_reel=open_reel)
+    first = Start(launcher, shelf(places), options.look, open_reel=open_reel, open_path=open_path)
     return run(MeshscopeApp(options, lambda _: first))
 
 

@@ -16,6 +16,7 @@ from textual.screen import Screen
 from meshscope.capture.request import Request
 from meshscope.errors import MeshscopeError
 from meshscope.experiment import Plan
+from meshscope.run import Opening
 from meshscope.ui import form as forms
 from meshscope.ui.asking import in_thread
 from meshscope.ui.canvas import Canvas
@@ -25,6 +26,7 @@ from meshscope.ui.look import Look
 from meshscope.ui.marks.cells import Line, Piece, clip, filled, left, named, strips, wrapped
 from meshscope.ui.playback import Reel
 from meshscope.ui.screens.dialog import Dialog
+from meshscope.ui.screens.path import AskedPath
 from meshscope.ui.shelf import Shelved
 from meshscope.units import printable
 
@@ -43,7 +45,8 @@ _KEYS = (
     ("↑↓", "move"),
     ("space", "pick"),
     ("←→ 0–9", "change"),
-    ("tab", "recordings"),
+    ("tab", "look"),
+    ("o", "open"),
     ("enter", "go"),
     ("?", "help"),
     ("q", "quit"),
@@ -56,6 +59,7 @@ _HELP = (
     ("0–9", "type a number; backspace takes the last digit away"),
     ("tab", "to the recordings, and back"),
     ("enter", "start what is picked, or open the recording under the cursor"),
+    ("o", "open a recording or native traces by their path"),
     ("q", "leave"),
 )
 
@@ -76,12 +80,19 @@ class Start(Screen[None]):
         Binding("right,l", "change(1)", show=False),
         Binding("backspace,delete", "erase", show=False),
         Binding("enter", "go", show=False),
+        Binding("o", "open_path", show=False),
         Binding("question_mark", "help", show=False),
         Binding("q,escape,ctrl+c,ctrl+q", "leave", show=False, priority=True),
     ]
 
     def __init__(
-        self, launcher: Launcher, shelf: Sequence[Shelved], look: Look, *, open_reel: Callable[[Path], Reel]
+        self,
+        launcher: Launcher,
+        shelf: Sequence[Shelved],
+        look: Look,
+        *,
+        open_reel: Callable[[Path], Reel],
+        open_path: Callable[[Path], Reel | Opening] | None = None,
     ) -> None:
         super().__init__()
         self.launcher = launcher
@@ -91,6 +102,7 @@ class Start(Screen[None]):
         self.plan: Plan | None = None
         self.error: MeshscopeError | None = None
         self._open_reel = open_reel
+        self._open_path = open_path or open_reel
         self._checked: Request | None = None
         self._is_checking = False
         self._is_starting = False
@@ -139,6 +151,29 @@ class Start(Screen[None]):
             self._is_starting = True
             self._draw()
             self._start(self.form.request())
+
+    def action_open_path(self) -> None:
+        """Ask for a path: a recording, a trace, or a folder of them."""
+        if not self._is_starting:
+            self.app.push_screen(AskedPath(self.look, title="open a recording or native traces"), self._typed)
+
+    def _typed(self, text: str | None) -> None:
+        if text:
+            self._look_into(Path(text).expanduser())
+
+    @work(exclusive=True, group="start")
+    async def _look_into(self, path: Path) -> None:
+        try:
+            found = await in_thread(lambda: self._open_path(path))
+        except MeshscopeError as error:
+            self.error = error
+            self._draw()
+            return
+        app = cast("MeshscopeApp", self.app)
+        if isinstance(found, Opening):
+            app.look_at_traces(found)
+        else:
+            app.watch_folder(path, found)
 
     def action_help(self) -> None:
         lines: list[Line] = [[(f"{named(key, self.look):<12}", "key"), (words, "text")] for key, words in _HELP]
@@ -306,7 +341,7 @@ class Start(Screen[None]):
         return told
 
     def _shelf(self, width: int, room: int) -> list[Line]:
-        lines: list[Line] = [[("or look", "strong"), ("  at a recording", "quiet")]]
+        lines: list[Line] = [[("or look", "strong"), ("  at a recording; o opens any path, native traces too", "quiet")]]
         if not self.shelf:
             words = wrapped("None here yet: runs that you start appear in this list.", width - 2, 2)
             return [*lines, *([("  " + line, "quiet")] for line in words)]
