@@ -44,7 +44,7 @@ _LEAVE = {
 _KEYS = (
     ("↑↓", "move"),
     ("space", "pick"),
-    ("←→ 0–9", "change"),
+    ("←→", "change"),
     ("tab", "look"),
     ("o", "open"),
     ("enter", "go"),
