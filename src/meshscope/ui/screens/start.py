@@ -341,7 +341,8 @@ class Start(Screen[None]):
         return told
 
     def _shelf(self, width: int, room: int) -> list[Line]:
-        lines: list[Line] = [[("or look", "strong"), ("  at a recording; o opens any path, native traces too", "quiet")]]
+        about = "  at a recording; o opens any path, native traces too"
+        lines: list[Line] = [[("or look", "strong"), (about, "quiet")]]
         if not self.shelf:
             words = wrapped("None here yet: runs that you start appear in this list.", width - 2, 2)
             return [*lines, *([("  " + line, "quiet")] for line in words)]
