@@ -1,13 +1,9 @@
-"""Native traces that no recording came with: files, or folders of them, as Runs.
-
-Which files belong together is told from their content first: the ranks of one run have one world size, different
-ranks, and times that overlap. What cannot be told apart is kept apart: two runs merged would be a wrong answer.
-"""
+"""Native traces that no recording came with: files, or folders of them, as Runs."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,6 +12,7 @@ import numpy as np
 from meshscope import readers
 from meshscope.errors import InputError, TraceError
 from meshscope.experiment import Experiment
+from meshscope.run.grouping import together
 from meshscope.run.ledger import fold
 from meshscope.run.state import Run
 from meshscope.run.traces import unstepped
@@ -48,7 +45,7 @@ def open_traces(paths: Iterable[Path]) -> Opened:
     by_folder: dict[Path, list[Path]] = defaultdict(list)
     for path in windows:
         by_folder[path.parent].append(path)
-    groups = [group for files in by_folder.values() for group in _together(files, windows)]
+    groups = [group for files in by_folder.values() for group in together(files, windows)]
     return Opened(tuple(_run(group, windows) for group in groups), tuple(refused))
 
 
@@ -78,29 +75,6 @@ def _suffixes() -> str:
 
 def _is_named_like_a_trace(path: Path) -> bool:
     return any(path.name.endswith(suffix) for reader in readers.readers() for suffix in reader.suffixes)
-
-
-def _together(files: list[Path], windows: dict[Path, tuple[Window, ...]]) -> list[list[Path]]:
-    """The files of one folder as groups, each of one run."""
-    groups: list[list[Path]] = []
-    for path in sorted(files, key=lambda file: (windows[file][0].start_ns, file.name)):
-        home = next((group for group in groups if _fits(windows[path], [windows[file] for file in group])), None)
-        if home is None:
-            groups.append([path])
-        else:
-            home.append(path)
-    return groups
-
-
-def _fits(new: Sequence[Window], group: Sequence[Sequence[Window]]) -> bool:
-    known = [window for windows in group for window in windows]
-    first, head = new[0], known[0]
-    if "order" in (first.rank_from, head.rank_from) or not (first.has_unix_time and head.has_unix_time):
-        return False
-    is_same_run = (first.framework, first.world) == (head.framework, head.world)
-    has_new_ranks = not {window.rank for window in new} & {window.rank for window in known}
-    overlaps = any(first.start_ns <= window.end_ns and window.start_ns <= first.end_ns for window in known)
-    return is_same_run and has_new_ranks and overlaps
 
 
 def _run(files: list[Path], windows: dict[Path, tuple[Window, ...]]) -> Run:
