@@ -37,7 +37,7 @@ def test_other_kernels_compute(name: str) -> None:
 
 def test_the_first_rule_that_matches_is_the_one_cited() -> None:
     found = classify(["ncclDevKernel_Generic", "gemm", "nvshmem_put"], KERNELS)
-    assert [found.why(row) for row in range(3)] == ["NCCL or RCCL kernel", "everything else", "NVSHMEM kernel"]
+    assert [found.why(row) for row in range(3)] == ["NCCL or RCCL kernel", "everything else", "NVSHMEM or rocSHMEM kernel"]
 
 
 def test_copies_are_known_by_name_only_where_the_trace_has_no_category_for_them() -> None:

@@ -106,11 +106,20 @@ _OPCODES = (
     r"|send|recv"
 )
 _HLO_COLLECTIVE = rf"^%?(({_OPCODES})(-start|-done)?|async-collective-(start|done))(\.(\d+|clone|remat\d*))*\.?(\s|=|$)"
-# An instruction may be called after a line of the program (``%psum.7``); its text says what it does.
+# JAX calls instructions after its own operations (``%psum.7``): where there is a text, that says what it does.
 _HLO_TEXT = rf"^%?[\w.-]+ = [^%]*?[ )]({_OPCODES})(-start|-done)?\("
+
+_PRIMITIVE = (
+    r"^%?(psum(2|_invariant|_scatter)?|pmax|pmin|pmean|ppermute|pshuffle|pbroadcast|all_gather(_invariant|_reduced)?"
+    r"|reduce_scatter|(ragged_)?all_to_all)(\.(\d+|clone|remat\d*))*$"
+)
+
+JAX = Rule("JAX collective", _PRIMITIVE, Kind.COLLECTIVE)
+"""Instructions that JAX called after a collective of its own; some only follow one."""
 
 INSTRUCTIONS = (
     Rule("HLO collective instruction", rf"{_HLO_COLLECTIVE}|{_HLO_TEXT}", Kind.COLLECTIVE),
+    JAX,
     Rule("NCCL or RCCL kernel", r"(?<![a-z])[nr]ccl", Kind.COLLECTIVE),
     ANY,
 )
@@ -132,13 +141,13 @@ OPERATORS = (
 """Operators of a torch CPU rank. ``autograd::`` and other wrappers are no compute: they block inside on waits."""
 
 _COLLECTIVES = (
-    ("reduce_scatter", r"reduce[-_]?scatter"),
+    ("reduce_scatter", r"reduce[-_]?scatter|psum_scatter"),
     ("all_to_all", r"all[-_]?to[-_]?all|::(internode|intranode)|deep_?ep|a2a"),
     ("all_gather", r"all[-_]?gather"),
-    ("all_reduce", r"all[-_]?reduce|cross_device_reduce|quick_?reduce"),
+    ("all_reduce", r"all[-_]?reduce|cross_device_reduce|quick_?reduce|^%?p(sum|max|min|mean)(\d|_|\.|\s|$)"),
     ("broadcast", r"broadcast"),
     ("send_recv", r"send_?recv|batch_?isend_?irecv|batch_?send_?recv|coalesced_p2p"),
-    ("permute", r"collective-permute"),
+    ("permute", r"collective-permute|ppermute|pshuffle"),
     ("barrier", r"barrier"),
     ("gather", r"gather"),
     ("scatter", r"scatter"),

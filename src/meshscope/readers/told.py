@@ -15,7 +15,10 @@ Small = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Told:
-    """Columns of shape (n,): ``kind``; ``rule`` and ``collective`` index their tables, −1 for none."""
+    """Columns of shape (n,): ``kind``; ``rule`` and ``collective`` index their tables, −1 for none.
+
+    The user's rules are the first of ``rules``.
+    """
 
     kind: npt.NDArray[np.uint8]
     rule: Small
@@ -39,6 +42,11 @@ def by_name(name: Small, names: tuple[str, ...], rows: npt.NDArray[np.bool_], ru
     collective = np.full(len(name), -1, dtype=np.int32)
     collective[rows] = numbers[place]
     return Told(kind, rule, collective, tuple(r.name for r in found.rules), table)
+
+
+def is_undecided(told: Told) -> npt.NDArray[np.bool_]:
+    """Rows that no user's rule has decided; what the trace records may still tell another kind there. Shape (n,)."""
+    return (told.rule < 0) | (told.rule >= len(kinds.yours()))
 
 
 def renamed(told: Told, rows: npt.NDArray[np.int64], collectives: list[str]) -> Told:
