@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from meshscope.errors import InputError
-from meshscope.patterns import checked
+from meshscope.patterns import reach
 
 VARIABLE = "MESHSCOPE_CONFIG"
 KINDS = ("collective", "compute", "copy", "other")
@@ -140,10 +140,10 @@ def _rule(where: str, found: dict[str, Any]) -> KernelRule:
         if kind != "collective":
             raise InputError(f"{where} names a collective and is of kind {kind}.", hint='Write: kind = "collective"')
     try:
-        pattern = checked(found["pattern"])
+        reach(found["pattern"])
     except InputError as error:
         raise InputError(f"{where}: {error.message}", hint=error.hint) from error
-    return KernelRule(pattern, kind, collective, found.get("name") or f"your rule {pattern}")
+    return KernelRule(found["pattern"], kind, collective, found.get("name") or f"your rule {found['pattern']}")
 
 
 def _one_of(where: str, key: str, value: str, allowed: tuple[str, ...]) -> None:

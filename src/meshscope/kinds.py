@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meshscope import config
-from meshscope.patterns import LONGEST_NAME
+from meshscope.patterns import reach
 
 
 class Kind(IntEnum):
@@ -39,18 +39,18 @@ class Kind(IntEnum):
 class Rule:
     """Names that ``pattern`` finds (case-insensitive) are of ``kind``; ``name`` is how an answer cites the rule.
 
-    ``collective`` is the canonical collective of all of them, "" where each name tells its own. ``is_yours`` marks a
-    user's rule, which looks at the beginning of a name only.
+    ``collective`` is the canonical collective of all of them, "" where each name tells its own. ``reach`` is how much
+    of a name a user's pattern may look at, 0 for all of it.
     """
 
     name: str
     pattern: str
     kind: Kind
     collective: str = ""
-    is_yours: bool = False
+    reach: int = 0
 
     def finds(self, text: str) -> bool:
-        return _compiled(self.pattern).search(text[:LONGEST_NAME] if self.is_yours else text) is not None
+        return _compiled(self.pattern).search(text[: self.reach] if self.reach else text) is not None
 
 
 @lru_cache(maxsize=512)
@@ -69,23 +69,28 @@ _WORD = r"(?:(?<![a-z])|(?-i:(?<=[a-z])(?=[A-Z])))"
 _INDUCTOR = r"^triton_(\w{2,4}_)?fused_"
 _DEEP_EP = rf"{_WORD}deep_?ep(?![a-z])|{_WORD}deepep_?(dispatch|combine)|{_WORD}ep::(inter|intra)node"
 _EXPERTS = (
-    rf"{_WORD}ep(dispatch|combine)\w*kernel|moe_?a2a|{_WORD}a2a_?(dispatch|combine)|(inter|intra)node(_ll)?::(dispatch|combine)"
-    r"|moe_?(all_?to_?all|alltoall)|fused_?moe_?comm|(?<![a-z])pplx::"
+    rf"{_WORD}ep(dispatch|combine)\w{{0,80}}kernel|moe_?a2a|{_WORD}a2a_?(dispatch|combine)"
+    r"|(inter|intra)node(_ll)?::(dispatch|combine)|moe_?(all_?to_?all|alltoall)|fused_?moe_?comm|(?<![a-z])pplx::"
 )
 _NAMED_KERNEL = rf"{_WORD}(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all_?v?)(_?(impl|aicpu|norm))?_?kernel"
 _CUSTOM = (
     r"cross_device_(reduce|all_gather)|(one|two)_?shot_?all_?reduce|multimem_(one_shot_)?(all_?)?(reduce|gather)"
-    rf"|lamport_?(style\w*)?(all_?reduce|all_?gather|reduce_?scatter)|{_WORD}all_?reduce_?(fusion|prototype|lamport)"
+    rf"|lamport_?(style\w{{0,40}})?(all_?reduce|all_?gather|reduce_?scatter)|{_WORD}all_?reduce_?(fusion|prototype|lamport)"
     rf"|quick_?reduce|userbuffers|c10d::(symmetric_memory|intra_node_comm)::|multi_?gpu_?barrier_?kernel|{_NAMED_KERNEL}"
 )
 
 KERNELS = (
     # Inductor calls a fused kernel after the operators around it, which may have been collectives.
     Rule("kernel that Inductor fused", _INDUCTOR, Kind.COMPUTE),
+    # Its kernels take arguments of RCCL's types, which stand in their names.
+    Rule("MSCCL or MSCCL++ kernel", r"(?<![a-z])msccl", Kind.COLLECTIVE),
     Rule("NCCL or RCCL kernel", r"(?<![a-z])[nr]ccl", Kind.COLLECTIVE),
     Rule("oneCCL kernel", r"(?<![a-z])(oneccl|ccl_kernel|ccl::)", Kind.COLLECTIVE),
-    Rule("HCCL kernel", r"(?<![a-z])(hccl|hcom_?(all|reduce|broadcast|send|receive|recv|batch|gather|scatter))", Kind.COLLECTIVE),
-    Rule("MSCCL or MSCCL++ kernel", r"(?<![a-z])msccl", Kind.COLLECTIVE),
+    Rule(
+        "HCCL kernel",
+        r"(?<![a-z])(hccl|hcom_?(all|reduce|broadcast|send|receive|recv|batch|gather|scatter))",
+        Kind.COLLECTIVE,
+    ),
     Rule("NVSHMEM or rocSHMEM kernel", r"(?<![a-z])(nv|roc)shmem", Kind.COLLECTIVE),
     Rule("DeepEP kernel", _DEEP_EP, Kind.COLLECTIVE),
     Rule("expert-parallel dispatch or combine kernel", _EXPERTS, Kind.COLLECTIVE, "all_to_all"),
@@ -216,11 +221,11 @@ def yours() -> tuple[Rule, ...]:
 
 @lru_cache(maxsize=8)
 def _yours(rules: tuple[config.KernelRule, ...]) -> tuple[Rule, ...]:
-    return tuple(Rule(r.name, r.pattern, Kind[r.kind.upper()], r.collective, is_yours=True) for r in rules)
+    return tuple(Rule(r.name, r.pattern, Kind[r.kind.upper()], r.collective, reach(r.pattern)) for r in rules)
 
 
 def rules_digest() -> str:
     """Tells one state of all rules, the user's included, from another: 64 hex digits. An answer is good for one."""
     tables = (yours(), KERNELS, XLA_KERNELS, INSTRUCTIONS, OPERATORS)
-    said = [[(r.name, r.pattern, int(r.kind), r.collective) for r in table] for table in tables]
-    return hashlib.sha256(repr((LONGEST_NAME, said, _COLLECTIVES)).encode()).hexdigest()
+    said = [[(r.name, r.pattern, int(r.kind), r.collective, r.reach) for r in table] for table in tables]
+    return hashlib.sha256(repr((said, _COLLECTIVES)).encode()).hexdigest()

@@ -31,8 +31,8 @@ class KernelName:
 class KernelGroup:
     """Names that one rule took for one thing, the longest time first. ``collective`` is "" for what is none.
 
-    ``kind`` is compute, collective, copy, wait, or other (recognised, and not counted as work). On CPU ranks an operator
-    that waits inside itself is one span for each stretch of its work.
+    ``kind`` is compute, collective, copy, wait, or other (recognised, and not counted as work). On CPU ranks an
+    operator that waits inside itself is one span for each stretch of its work.
     """
 
     kind: str
@@ -70,15 +70,14 @@ def measure(window: Window) -> Part:
     """The window's spans of work and waiting, and whatever a rule took for neither."""
     spans = window.spans
     rows = np.flatnonzero(np.isin(spans.kind, _SHOWN) | ((spans.kind == Kind.OTHER) & (spans.rule >= 0)))
-    told = np.stack((spans.kind[rows], spans.collective[rows], spans.rule[rows], spans.name[rows]), axis=1)
+    columns = (spans.kind, spans.collective, spans.rule, spans.name)
+    told = np.stack([column[rows].astype(np.int64) for column in columns], axis=1)
     groups = {_key(spans, row): _busy(spans, same) for row, same in _alike(rows, told[:, :3])}
     names = {(_key(spans, row), _name(spans, row)): _busy(spans, same) for row, same in _alike(rows, told)}
     return Part(spans.busy(*WORK).total_ns, groups, names)
 
 
-def _alike(
-    rows: npt.NDArray[np.int64], told: npt.NDArray[np.int64]
-) -> Iterable[tuple[int, npt.NDArray[np.int64]]]:
+def _alike(rows: npt.NDArray[np.int64], told: npt.NDArray[np.int64]) -> Iterable[tuple[int, npt.NDArray[np.int64]]]:
     """Rows of equal ``told`` (n, k) together, with the first of them."""
     if not len(rows):
         return

@@ -15,7 +15,8 @@ import click
 def command(*, paths: tuple[Path, ...], is_json: bool, with_kernels: bool, config: Path | None) -> int:
     """Analyze recordings, native traces (Kineto JSON, xplane.pb) or folders of them.
 
-    Files and folders of one run, given together, are one recording. Exit code 0 also when some of several inputs were refused (each is listed on stderr); 1 when all were.
+    Files and folders of one run, given together, are one recording. Exit code 0 also when some of several inputs were
+    refused (each is listed on stderr); 1 when all were.
     """
     from meshscope.cli.opening import open_paths
     from meshscope.config import settings, use

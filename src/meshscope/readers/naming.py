@@ -6,7 +6,8 @@ import re
 
 # A rank within something smaller than the job is no rank of the job: local_rank0, tp_rank_1.
 _RANK = re.compile(
-    r"(?<![a-z])(?P<of>(?:local|node|host|group|[tpdec]p|sp|dcp)[-_ ]?)?rank[-_ =]?\[?(?P<rank>\d{1,6})(?!\d)", re.IGNORECASE
+    r"(?<![a-z])(?P<of>(?:local|node|host|group|[tpdec]p|sp|dcp)[-_ ]?)?rank[-_ =]?\[?(?P<rank>\d{1,6})(?!\d)",
+    re.IGNORECASE,
 )
 _WORKER = re.compile(r"(?<![a-z])worker[-_]?(?P<rank>\d{1,6})(?=[._-]|$)", re.IGNORECASE)
 

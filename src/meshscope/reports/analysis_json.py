@@ -87,6 +87,7 @@ def _recording(run: Run) -> dict[str, Any]:
         "framework": run.experiment.framework,
         "strategy": run.experiment.strategy or None,
         "device_kind": device_kind(run),
+        "files": sorted({window.source for window in run.windows}),
         "outcome": run.ended.outcome if run.ended else "lost" if run.is_lost else None,
         "ranks": [_rank(run, rank, doubts) for rank in breakdown(run)],
         "collectives": [_collective(found, doubts) for found in collectives(run)],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Iterable
 
@@ -14,9 +15,12 @@ from meshscope.analysis.standing import device_kind, shares
 from meshscope.analysis.steps import Steps, steps
 from meshscope.reports.columns import table, wrapped
 from meshscope.run import Run
-from meshscope.units import UNKNOWN, counted, duration, milliseconds, percent, ranges, rate, ratio, size
+from meshscope.units import NS_PER_S, UNKNOWN, counted, duration, milliseconds, percent, ranges, rate, ratio, size
 
 MOST_RANKS = 16
+
+_FACTS = ("ranks", "rank order")
+"""Doubts that are whole sentences."""
 
 _SHORT = dict(zip(CATEGORIES, ("params", "grads", "optim", "activ", "temp"), strict=True))
 
@@ -38,10 +42,18 @@ def _title(run: Run) -> str:
     here, state = run.experiment, progress(run)
     kind = device_kind(run).upper() if device_kind(run) != "none" else "no device"
     if not here.strategy:
-        return f"{run.path}: {here.framework}, {_ranks(here.ranks, kind)}"
+        return f"{run.path}: {here.framework}, {_ranks(here.ranks, kind)}{_traced(run)}"
     step = f"step {state.step} of {state.planned}" if state.planned else f"step {state.step}"
     title = f": {here.title}" if here.title else ""
     return f"{here.strategy}{title} ({here.framework}, {_ranks(here.ranks, kind)}, {state.state}, {step})"
+
+
+def _traced(run: Run) -> str:
+    """When it was, by which two runs of one folder can be told apart."""
+    if not run.experiment.t0_unix_ns:
+        return ""
+    moment = time.gmtime(run.experiment.t0_unix_ns // NS_PER_S)
+    return f", traced {time.strftime('%Y-%m-%d %H:%M:%S', moment)} UTC"
 
 
 def _ranks(count: int, kind: str) -> str:
@@ -180,4 +192,5 @@ def _unread(run: Run) -> list[str]:
 
 def _unsaid(run: Run) -> list[str]:
     doubts = dict.fromkeys(doubt for window in run.windows for doubt in window.cannot_say)
-    return [line for what, why in doubts for line in wrapped(f"cannot say {what}: {why}", hanging="  ")]
+    said = (why if what in _FACTS else f"cannot say {what}: {why}" for what, why in doubts)
+    return [line for text in said for line in wrapped(text, hanging="  ")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -25,29 +25,30 @@ File = TypeVar("File", bound=ReadFile)
 
 def copies(files: Sequence[File]) -> dict[Path, Path]:
     """Files that hold nothing but what an earlier one holds, and that one."""
-    originals: list[File] = []
+    originals: dict[Hashable, list[File]] = {}
     found: dict[Path, Path] = {}
     for file in files:
-        same = next((other for other in originals if _are_same(file.windows, other.windows)), None)
+        if not all(_is_told(window) for window in file.windows):
+            continue
+        alike = originals.setdefault(tuple(map(_about, file.windows)), [])
+        same = next((other for other in alike if all(map(_is_same, file.windows, other.windows))), None)
         if same is None:
-            originals.append(file)
+            alike.append(file)
         else:
             found[file.path] = same.path
     return found
 
 
-def _are_same(a: Sequence[Window], b: Sequence[Window]) -> bool:
-    return len(a) == len(b) and all(_is_same(one, other) for one, other in zip(a, b, strict=True))
+def _is_told(window: Window) -> bool:
+    """Whether a window says when and where it was; two that do not may look alike and be different ranks."""
+    return window.has_unix_time and window.rank_from in ("trace", "device") and len(window.spans) > 0
+
+
+def _about(window: Window) -> Hashable:
+    who = (window.rank, window.rank_from, window.device, window.framework, window.device_kind, window.world)
+    return who, window.start_ns, window.end_ns, window.counts.read
 
 
 def _is_same(a: Window, b: Window) -> bool:
-    """Whether two windows agree to the nanosecond in what says when and where it was."""
-    is_told = a.has_unix_time and a.rank_from in ("trace", "device") and len(a.spans) > 0
-    about = ("rank", "rank_from", "device", "framework", "device_kind", "start_ns", "end_ns", "world", "has_unix_time")
-    return (
-        is_told
-        and all(getattr(a, name) == getattr(b, name) for name in about)
-        and a.counts.read == b.counts.read
-        and bool(np.array_equal(a.spans.start_ns, b.spans.start_ns))
-        and bool(np.array_equal(a.spans.end_ns, b.spans.end_ns))
-    )
+    """Whether two windows agree to the nanosecond."""
+    return bool(np.array_equal(a.spans.start_ns, b.spans.start_ns) and np.array_equal(a.spans.end_ns, b.spans.end_ns))

@@ -73,8 +73,7 @@ def _common(files: list[Path]) -> Path:
     """The file itself, or the folder that holds all of them."""
     if len(files) == 1:
         return files[0]
-    same = next(folder for folder in files[0].parents if all(folder in file.parents for file in files))
-    return same
+    return next(folder for folder in files[0].parents if all(folder in file.parents for file in files))
 
 
 def _experiment(path: Path, windows: list[Window], t0_unix_ns: int) -> Experiment:
