@@ -165,8 +165,9 @@ def test_hlo_collectives_are_told_by_what_they_do_whatever_they_are_called(name:
 
 @pytest.mark.parametrize(
     "name",
-    ["subtract_all-reduce_fusion", "dot.1", "copy-start", "sender", "%fusion = f32[] x", "psumptuous", "all_gather_fusion",
-     "%all_gather.8 = f32[8]{0} transpose(%all-gather.7)", "%psum.2 = f32[] add(%all-reduce.1, %x)",
+    ["subtract_all-reduce_fusion", "dot.1", "copy-start", "sender", "%fusion = f32[] x", "psumptuous",
+     "all_gather_fusion", "%all_gather.8 = f32[8]{0} transpose(%all-gather.7)",
+     "%psum.2 = f32[] add(%all-reduce.1, %x)",
      "%fusion.3 = f32[8] fusion(%all-reduce.1), calls=%fused"],
 )  # fmt: skip
 def test_other_instructions_compute(name: str) -> None:
@@ -272,11 +273,7 @@ def test_the_digest_tells_one_state_of_the_rules_from_another() -> None:
     plain = rules_digest()
     rule = config.KernelRule("ring", "collective", "", "mine")
     digests = {plain}
-    for other in (
-        rule,
-        config.KernelRule("ring", "compute", "", "mine"),
-        config.KernelRule("ring2", "compute", "", "mine"),
-    ):
+    for other in (rule, replace(rule, kind="compute"), replace(rule, pattern="ring2")):
         use(other)
         digests.add(rules_digest())
     assert len(digests) == 4

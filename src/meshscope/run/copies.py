@@ -30,7 +30,9 @@ def copies(files: Sequence[File]) -> dict[Path, Path]:
     for file in files:
         if not all(_is_told(window) for window in file.windows):
             continue
-        alike = originals.setdefault(tuple(map(_about, file.windows)), [])
+        # The hosts of a run are alike in everything but their names.
+        host = file.path.name if file.windows[0].rank_from == "device" else ""
+        alike = originals.setdefault((host, *map(_about, file.windows)), [])
         same = next((other for other in alike if all(map(_is_same, file.windows, other.windows))), None)
         if same is None:
             alike.append(file)
