@@ -88,6 +88,46 @@ def test_communication_kernels_are_collectives_whatever_their_library(rule: str,
     assert (found.why(0), found.collective(0)) == (rule, canonical)
 
 
+def test_a_hint_is_in_every_name_that_its_pattern_finds() -> None:
+    known = [name for names in FAMILIES.values() for name, _ in names] + LOOKALIKES
+    pieces = [
+        "all_reduce",
+        "reducescatter",
+        "alltoallv",
+        "all_to_all",
+        "all_toall",
+        "gather",
+        "kernel",
+        "lamport",
+        "style",
+        "one_shot",
+        "twoshot",
+        "ep",
+        "deep",
+        "dispatch",
+        "combine",
+        "moe",
+        "a2a",
+        "cross_device_",
+        "multimem_",
+        "fused_",
+        "_comm",
+        "pplx::",
+        "userbuffers",
+        "c10d::symmetric_memory::",
+        "multigpubarrierkernel",
+        "quick",
+        "ccl::",
+        "hcom_",
+        "internode::",
+        "nvshmem",
+        "_impl",
+    ]
+    known += [a + b + c for a in pieces for b in pieces for c in (*pieces, "")]
+    for rule in (*KERNELS, *INSTRUCTIONS):
+        assert [name for name in known if rule.searches(name) and not rule.is_hinted(name.lower())] == []
+
+
 LOOKALIKES = [
     "ampere_sgemm_128x64_nn",
     "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::func_wrapper_t<float>>>(...)",
@@ -260,6 +300,12 @@ def test_a_users_rule_comes_before_all_others_and_takes_effect_at_once() -> None
     assert classify(["my_ring"], XLA_KERNELS).why(0) == classify(["my_ring"], INSTRUCTIONS).why(0) == "our ring"
     use()
     assert classify(names, KERNELS).kind.tolist() == [Kind.COMPUTE, Kind.COLLECTIVE, Kind.COMPUTE]
+
+
+@pytest.mark.usefixtures("settings")
+def test_a_users_rule_cannot_pass_for_one_of_the_built_in_ones() -> None:
+    use(config.KernelRule("ring", "copy", "", "everything else"))
+    assert classify(["ring"], KERNELS).why(0) == "everything else (yours)"
 
 
 @pytest.mark.usefixtures("settings")

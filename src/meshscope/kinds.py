@@ -40,7 +40,8 @@ class Rule:
     """Names that ``pattern`` finds (case-insensitive) are of ``kind``; ``name`` is how an answer cites the rule.
 
     ``collective`` is the canonical collective of all of them, "" where each name tells its own. ``reach`` is how much
-    of a name a user's pattern may look at, 0 for all of it.
+    of a name a user's pattern may look at, 0 for all of it. ``hints`` are pieces in lower case, one of which is in
+    every name that the pattern finds: most names have none, and looking for them costs a hundredth of the pattern.
     """
 
     name: str
@@ -48,8 +49,15 @@ class Rule:
     kind: Kind
     collective: str = ""
     reach: int = 0
+    hints: tuple[str, ...] = ()
 
     def finds(self, text: str) -> bool:
+        return self.is_hinted(text.lower()) and self.searches(text)
+
+    def is_hinted(self, lowered: str) -> bool:
+        return not self.hints or any(hint in lowered for hint in self.hints)
+
+    def searches(self, text: str) -> bool:
         return _compiled(self.pattern).search(text[: self.reach] if self.reach else text) is not None
 
 
@@ -72,6 +80,7 @@ _EXPERTS = (
     rf"{_WORD}ep(dispatch|combine)\w{{0,80}}kernel|moe_?a2a|{_WORD}a2a_?(dispatch|combine)"
     r"|(inter|intra)node(_ll)?::(dispatch|combine)|moe_?(all_?to_?all|alltoall)|fused_?moe_?comm|(?<![a-z])pplx::"
 )
+_HCCL = r"(?<![a-z])(hccl|hcom_?(all|reduce|broadcast|send|receive|recv|batch|gather|scatter))"
 _NAMED_KERNEL = rf"{_WORD}(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all_?v?)(_?(impl|aicpu|norm))?_?kernel"
 _CUSTOM = (
     r"cross_device_(reduce|all_gather)|(one|two)_?shot_?all_?reduce|multimem_(one_shot_)?(all_?)?(reduce|gather)"
@@ -79,22 +88,31 @@ _CUSTOM = (
     rf"|quick_?reduce|userbuffers|c10d::(symmetric_memory|intra_node_comm)::|multi_?gpu_?barrier_?kernel|{_NAMED_KERNEL}"
 )
 
+_NCCL = Rule("NCCL or RCCL kernel", r"(?<![a-z])[nr]ccl", Kind.COLLECTIVE, hints=("nccl", "rccl"))
+
 KERNELS = (
     # Inductor calls a fused kernel after the operators around it, which may have been collectives.
     Rule("kernel that Inductor fused", _INDUCTOR, Kind.COMPUTE),
     # Its kernels take arguments of RCCL's types, which stand in their names.
-    Rule("MSCCL or MSCCL++ kernel", r"(?<![a-z])msccl", Kind.COLLECTIVE),
-    Rule("NCCL or RCCL kernel", r"(?<![a-z])[nr]ccl", Kind.COLLECTIVE),
-    Rule("oneCCL kernel", r"(?<![a-z])(oneccl|ccl_kernel|ccl::)", Kind.COLLECTIVE),
+    Rule("MSCCL or MSCCL++ kernel", r"(?<![a-z])msccl", Kind.COLLECTIVE, hints=("msccl",)),
+    _NCCL,
+    Rule("oneCCL kernel", r"(?<![a-z])(oneccl|ccl_kernel|ccl::)", Kind.COLLECTIVE, hints=("ccl",)),
+    Rule("HCCL kernel", _HCCL, Kind.COLLECTIVE, hints=("hccl", "hcom")),
+    Rule("NVSHMEM or rocSHMEM kernel", r"(?<![a-z])(nv|roc)shmem", Kind.COLLECTIVE, hints=("shmem",)),
+    Rule("DeepEP kernel", _DEEP_EP, Kind.COLLECTIVE, hints=("deepep", "deep_ep", "ep::")),
     Rule(
-        "HCCL kernel",
-        r"(?<![a-z])(hccl|hcom_?(all|reduce|broadcast|send|receive|recv|batch|gather|scatter))",
+        "expert-parallel dispatch or combine kernel",
+        _EXPERTS,
         Kind.COLLECTIVE,
+        "all_to_all",
+        hints=("dispatch", "combine", "a2a", "toall", "to_all", "comm", "pplx::"),
     ),
-    Rule("NVSHMEM or rocSHMEM kernel", r"(?<![a-z])(nv|roc)shmem", Kind.COLLECTIVE),
-    Rule("DeepEP kernel", _DEEP_EP, Kind.COLLECTIVE),
-    Rule("expert-parallel dispatch or combine kernel", _EXPERTS, Kind.COLLECTIVE, "all_to_all"),
-    Rule("symmetric-memory or custom all-reduce kernel", _CUSTOM, Kind.COLLECTIVE),
+    Rule(
+        "symmetric-memory or custom all-reduce kernel",
+        _CUSTOM,
+        Kind.COLLECTIVE,
+        hints=("reduce", "scatter", "gather", "toall", "to_all", "userbuffers", "c10d::", "barrier"),
+    ),
     ANY,
 )
 """Kernels of a torch GPU trace; copies have categories of their own there."""
@@ -125,7 +143,7 @@ JAX = Rule("JAX collective", _PRIMITIVE, Kind.COLLECTIVE)
 INSTRUCTIONS = (
     Rule("HLO collective instruction", rf"{_HLO_COLLECTIVE}|{_HLO_TEXT}", Kind.COLLECTIVE),
     JAX,
-    Rule("NCCL or RCCL kernel", r"(?<![a-z])[nr]ccl", Kind.COLLECTIVE),
+    _NCCL,
     ANY,
 )
 """HLO instructions, as TPU and CPU traces name their operations; copies are compute there."""
@@ -211,7 +229,8 @@ def classify(names: Sequence[str], rules: tuple[Rule, ...]) -> Classified:
 
 
 def _first(name: str, rules: tuple[Rule, ...]) -> int:
-    return next(number for number, rule in enumerate(rules) if rule.finds(name))
+    lowered = name.lower()
+    return next(number for number, rule in enumerate(rules) if rule.is_hinted(lowered) and rule.searches(name))
 
 
 def yours() -> tuple[Rule, ...]:
@@ -221,7 +240,12 @@ def yours() -> tuple[Rule, ...]:
 
 @lru_cache(maxsize=8)
 def _yours(rules: tuple[config.KernelRule, ...]) -> tuple[Rule, ...]:
-    return tuple(Rule(r.name, r.pattern, Kind[r.kind.upper()], r.collective, reach(r.pattern)) for r in rules)
+    taken = {rule.name for table in (KERNELS, XLA_KERNELS, INSTRUCTIONS, OPERATORS) for rule in table}
+    names = [f"{rule.name} (yours)" if rule.name in taken else rule.name for rule in rules]
+    return tuple(
+        Rule(name, rule.pattern, Kind[rule.kind.upper()], rule.collective, reach(rule.pattern))
+        for name, rule in zip(names, rules, strict=True)
+    )
 
 
 def rules_digest() -> str:

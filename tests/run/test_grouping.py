@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from made_traces import UNIX_NS, kernel, span, step, write_kineto
 
+from meshscope.errors import InputError
 from meshscope.run import Run, open_traces
 
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
@@ -198,3 +201,31 @@ def test_when_each_of_two_runs_was_is_its_own(tmp_path: Path) -> None:
     trace(tmp_path / "rank0_later.json", rank=0, at_us=7e6)
     runs = open_traces([tmp_path]).runs
     assert [run.experiment.t0_unix_ns for run in runs] == [UNIX_NS, UNIX_NS + 7_000_000_000]
+
+
+def test_a_link_to_itself_and_a_name_too_long_are_told_to_a_person(tmp_path: Path) -> None:
+    (tmp_path / "loop.json").symlink_to(tmp_path / "loop.json")
+    for name in ("loop.json", "x" * 5000):
+        with pytest.raises(InputError, match="cannot be reached") as told:
+            open_traces([tmp_path / name])
+        assert told.value.hint
+
+
+def test_a_folder_that_may_not_be_read_is_refused_and_the_rest_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace(tmp_path / "rank0.json", rank=0)
+    trace(tmp_path / "secret" / "rank1.json", rank=1)
+    scandir = os.scandir
+
+    def denied(path: Any) -> Any:
+        if Path(path).name == "secret":  # root, who runs tests in containers, may read everything
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", denied)
+    opened = open_traces([tmp_path])
+    assert [[window.rank for window in run.windows] for run in opened.runs] == [[0]]
+    assert [(path, why) for path, why, _ in opened.refused] == [
+        (str(tmp_path / "secret"), "The folder cannot be read: Permission denied.")
+    ]

@@ -44,6 +44,9 @@ def _recorded(path: Path) -> Opened:
 
 
 def _is_recorded(folder: Path) -> bool:
-    if not folder.is_dir():
-        return False
-    return (folder / PLAN).is_file() or (folder / EXPERIMENT).is_file() or bool(recordings(folder))
+    try:
+        if not folder.is_dir():
+            return False
+        return (folder / PLAN).is_file() or (folder / EXPERIMENT).is_file() or bool(recordings(folder))
+    except OSError:
+        return False  # whoever looks for traces in it says why

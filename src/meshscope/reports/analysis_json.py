@@ -82,12 +82,11 @@ def _recording(run: Run) -> dict[str, Any]:
             _doubt(doubts, what, why)
     if run.skipped_lines:
         _doubt(doubts, "journal", f"{counted(run.skipped_lines, 'line')} of it could not be read")
-    said = {
+    said: dict[str, Any] = {
         "path": run.path,
         "framework": run.experiment.framework,
         "strategy": run.experiment.strategy or None,
         "device_kind": device_kind(run),
-        "files": sorted({window.source for window in run.windows}),
         "outcome": run.ended.outcome if run.ended else "lost" if run.is_lost else None,
         "ranks": [_rank(run, rank, doubts) for rank in breakdown(run)],
         "collectives": [_collective(found, doubts) for found in collectives(run)],
@@ -96,6 +95,8 @@ def _recording(run: Run) -> dict[str, Any]:
         "devices": _devices(run, doubts),
         "findings": [],
     }
+    if not run.experiment.strategy:
+        said["files"] = sorted({window.source for window in run.windows})
     for what, why in memory_doubts(run):
         _doubt(doubts, what, why)
     listed = [{"what": what, "why": why} for what, whys in sorted(doubts.items()) for why in whys]

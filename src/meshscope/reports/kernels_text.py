@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from meshscope.analysis.counting import counted
 from meshscope.analysis.kernels import KernelGroup, KernelName, RankKernels, kernels
 from meshscope.reports.columns import WIDTH, wrapped
 from meshscope.run import Run
-from meshscope.units import duration, percent, printable, ratio
+from meshscope.units import counted, duration, percent, printable, ratio
 
 MOST_NAMES = 20
 

@@ -19,6 +19,12 @@ from meshscope.units import NS_PER_S, UNKNOWN, counted, duration, milliseconds, 
 
 MOST_RANKS = 16
 
+_RANK_FROM = {
+    "trace": "as the trace says",
+    "device": "one for each device, by its number",
+    "file name": "by the name of the file",
+    "order": "by order, since no file says which rank it is",
+}
 _FACTS = ("ranks", "rank order")
 """Doubts that are whole sentences."""
 
@@ -28,6 +34,7 @@ _SHORT = dict(zip(CATEGORIES, ("params", "grads", "optim", "activ", "temp"), str
 def run_lines(run: Run) -> list[str]:
     """Lines of at most 80 characters (names of files may be longer)."""
     lines = wrapped(_title(run), indent="")
+    lines += _rank_from(run)
     lines += _split(breakdown(run))
     lines += _collectives(overlap(run))
     lines += _memory(memory(run))
@@ -46,6 +53,16 @@ def _title(run: Run) -> str:
     step = f"step {state.step} of {state.planned}" if state.planned else f"step {state.step}"
     title = f": {here.title}" if here.title else ""
     return f"{here.strategy}{title} ({here.framework}, {_ranks(here.ranks, kind)}, {state.state}, {step})"
+
+
+def _rank_from(run: Run) -> list[str]:
+    """How it is known which rank is which, where no journal says it."""
+    if run.experiment.strategy:
+        return []
+    told: dict[str, list[int]] = {}
+    for window in run.windows:
+        told.setdefault(_RANK_FROM.get(window.rank_from, window.rank_from), []).append(window.rank)
+    return [line for how, ranks in told.items() for line in wrapped(f"{_plural('rank', ranks)} {ranges(ranks)}: {how}")]
 
 
 def _traced(run: Run) -> str:
@@ -93,8 +110,12 @@ def _more(count: int) -> list[str]:
 
 def _steps_of(values: Iterable[int]) -> str:
     """``steps 20–21, 40–41``."""
-    known = set(values)
-    return f"step{'s' if len(known) > 1 else ''} {ranges(known)}"
+    values = tuple(values)
+    return f"{_plural('step', values)} {ranges(values)}"
+
+
+def _plural(word: str, values: Iterable[int]) -> str:
+    return f"{word}s" if len(set(values)) > 1 else word
 
 
 def _collectives(found: tuple[CollectiveOverlap, ...]) -> list[str]:

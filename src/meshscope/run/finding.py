@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,15 +28,26 @@ def trace_files(path: Path) -> Found:
 
     Raises InputError when the path does not exist or a folder holds no trace at all.
     """
-    if not path.is_dir():
-        if not path.exists():
-            raise InputError(f"{path} does not exist.", hint="Give a recording, a native trace or a folder of traces.")
+    if not _is_folder(path):
         return Found((path,))
     refused: list[Refusal] = []
     inside = [file for file in _below(path, refused) if _is_named_like_a_trace(file)]
     if not inside and not refused:
         raise InputError(f"{path} holds no trace file.", hint=f"Looked for names ending in {_suffixes()}.")
     return Found(tuple(sorted(file for file in inside if not _is_copy(file))), tuple(refused))
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(
+            f"{path} does not exist.", hint="Give a recording, a native trace or a folder of traces."
+        ) from None
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be reached: {error.strerror or error}.", hint="Check its path and permissions."
+        ) from error
 
 
 def _below(folder: Path, refused: list[Refusal]) -> Iterator[Path]:
@@ -47,13 +59,17 @@ def _below(folder: Path, refused: list[Refusal]) -> Iterator[Path]:
         refused.append((str(error.filename or folder), why, "Check its permissions."))
 
     for here, folders, names in os.walk(folder, followlinks=True, onerror=note):
-        about = Path(here).stat()
+        try:
+            about = os.stat(here)
+        except OSError as error:
+            note(error)
+            continue
         if (about.st_dev, about.st_ino) in entered:
             folders.clear()
             continue
         entered.add((about.st_dev, about.st_ino))
         folders.sort()
-        yield from (file for name in sorted(names) if (file := Path(here, name)).is_file())
+        yield from (Path(here, name) for name in sorted(names) if os.path.isfile(os.path.join(here, name)))
 
 
 def _is_copy(path: Path) -> bool:

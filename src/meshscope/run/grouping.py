@@ -20,9 +20,13 @@ from meshscope.run.copies import copies
 from meshscope.run.hosts import is_one_session, numbered_hosts
 from meshscope.run.unranked import ordered
 from meshscope.spans import Window
+from meshscope.units import ranges
 
 _CLEARLY = 4
 """How many times nearer in time the one partner must be than another for a file that two runs could claim."""
+
+_MOST_RANKS = 1 << 20
+"""Of a larger world, which no machine has, the missing ranks beyond are not named."""
 
 _AMBIGUOUS = "other ranks of this world were traced at the same time, and nothing tells whose they are: kept apart"
 
@@ -226,19 +230,5 @@ def _missing(windows: Sequence[Window]) -> tuple[tuple[str, str], ...]:
     absent = sorted(set(range(min(world, _MOST_RANKS))) - here)
     if not absent:
         return ()
-    return (("ranks", f"{_listed(absent)} of {world} {'is' if len(absent) == 1 else 'are'} not here"),)
-
-
-_MOST_RANKS = 1 << 20
-
-
-def _listed(numbers: Sequence[int]) -> str:
-    """``ranks 2, 5–7``."""
-    ranges: list[list[int]] = []
-    for number in numbers:
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    said = ", ".join(f"{low}–{high}" if high > low else f"{low}" for low, high in ranges)
-    return f"rank{'s' if len(numbers) > 1 else ''} {said}"
+    which = f"rank {absent[0]} of {world} is" if len(absent) == 1 else f"ranks {ranges(absent)} of {world} are"
+    return (("ranks", f"{which} not here"),)
