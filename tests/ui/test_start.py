@@ -323,7 +323,7 @@ class TestOpeningByPath:
 def opened_path(path: Path) -> Gallery | Opening:
     if (path / "plan.json").is_file():
         return Gallery(path)
-    return Opening(Loading(trace_files([path])))
+    return Opening(Loading(trace_files(path).files))
 
 
 async def until(holds: Callable[[], bool]) -> None:

@@ -82,7 +82,7 @@ async def staged(
     opening: Opening | Path, *, size: tuple[int, int] = (120, 40), rests: bool = True
 ) -> AsyncIterator[Stage]:
     if isinstance(opening, Path):
-        opening = Opening(Loading(trace_files([opening])))
+        opening = Opening(Loading(trace_files(opening).files))
     screen = Traces(opening, Look(), fps=50)
     app = MeshscopeApp(Options(), lambda _: screen)
     async with app.run_test(size=size) as pilot:
@@ -168,7 +168,7 @@ async def test_when_nothing_could_be_read_the_screen_says_so(tmp_path: Path) -> 
 
 
 async def test_keys_choose_a_run(folder: Path, stepless: Path) -> None:
-    async with staged(Opening(Loading([*trace_files([folder]), stepless]))) as stage:
+    async with staged(Opening(Loading([*trace_files(folder).files, stepless]))) as stage:
         first = stage.screen.selected
         await stage.press("down")
         assert stage.screen.selected != first
@@ -191,7 +191,7 @@ class TestWhileReading:
         return SoFar(**(given | changed))
 
     async def runs(self, path: Path) -> Seen:
-        opening = Opening(Loading(trace_files([path])))
+        opening = Opening(Loading(trace_files(path).files))
         opening.start()
         async with asyncio.timeout(PATIENCE_S):
             while not opening.seen().so_far.is_done:

@@ -11,24 +11,32 @@ import click
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path))
 @click.option("--json", "is_json", is_flag=True, help="One JSON object on stdout, and nothing else.")
 @click.option("--jobs", type=click.IntRange(min=1), default=None, help="Files read at once (as many as cores).")
-def command(*, paths: tuple[Path, ...], is_json: bool, jobs: int | None) -> int:
+@click.option("--kernels", "with_kernels", is_flag=True, help="Also which rule took which names for what.")
+@click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Your rules for kernels (TOML).")
+def command(
+    *, paths: tuple[Path, ...], is_json: bool, with_kernels: bool, config: Path | None, jobs: int | None
+) -> int:
     """Analyze recordings, native traces (Kineto JSON, xplane.pb) or folders of them.
 
-    Exit code 0 also when some of several inputs were refused (each is listed on stderr); 1 when all were.
+    Files and folders of one run, given together, are one recording. Exit code 0 also when some of several inputs were
+    refused (each is listed on stderr); 1 when all were.
     """
     from meshscope.cli.opening import open_paths
+    from meshscope.config import settings, use
     from meshscope.units import printable
 
+    if config is not None:
+        use(settings(config))
     opened = open_paths(paths, jobs=jobs)
     if is_json:
         from meshscope.reports.analysis_json import analysis_json
 
-        click.echo(analysis_json(opened.runs, opened.refused))
+        click.echo(analysis_json(opened.runs, opened.refused, with_kernels=with_kernels))
     else:
         from meshscope.reports.text import report
 
         if opened.runs:
-            click.echo(report(opened.runs))
+            click.echo(report(opened.runs, with_kernels=with_kernels))
     for note in opened.notes:
         click.echo(f"note: {printable(note)}", err=True)
     for path, why, hint in opened.refused:

@@ -9,43 +9,47 @@ from pathlib import Path
 from meshscope.cli import progressing
 from meshscope.errors import InputError, MeshscopeError
 from meshscope.recording.layout import EXPERIMENT, PLAN, recordings
-from meshscope.run import Gallery, Opened, Run, open_traces
+from meshscope.run import Gallery, Opened, Run, open_files, trace_files
 
 
 def open_paths(paths: Sequence[Path], *, jobs: int | None = None) -> Opened:
-    """One Run per recording or foreign run; what cannot be read is listed in ``refused`` and costs nothing else."""
+    """One Run per recording or foreign run; what cannot be read is listed in ``refused`` and costs nothing else.
+
+    Native traces are looked at together, whichever path they came by: one rank per argument is one run.
+    """
     runs: list[Run] = []
     refused: list[tuple[str, str, str]] = []
-    notes: list[str] = []
+    files: list[Path] = []
     for path in paths:
         try:
-            opened = _open(path, jobs)
+            if is_recorded(path):
+                opened = _recorded(path)
+                runs += opened.runs
+                refused += opened.refused
+            else:
+                found = trace_files(path)
+                files += found.files
+                refused += found.refused
         except MeshscopeError as error:
             refused.append((str(path), error.message, error.hint))
-            continue
-        runs += opened.runs
-        refused += opened.refused
-        notes += opened.notes
-    return Opened(tuple(runs), tuple(refused), tuple(dict.fromkeys(notes)))
-
-
-def _open(path: Path, jobs: int | None) -> Opened:
-    if not path.exists():
-        raise InputError(f"{path} does not exist.", hint="Give a recording, a native trace or a folder of traces.")
-    if is_recorded(path):
-        gallery = Gallery(path)
-        _, runs = gallery.at(time.time_ns())
-        if not runs:
-            raise InputError(
-                f"{path} holds no recording yet.", hint=f"Wait for its first strategy: meshscope watch {path}"
-            )
-        return Opened(runs, gallery.refused)
     with progressing.told() as tell:
-        return open_traces((path,), jobs=jobs, watch=tell)
+        foreign = open_files(dict.fromkeys(files), jobs=jobs, watch=tell)
+    return Opened((*runs, *foreign.runs), (*refused, *foreign.refused), foreign.notes)
+
+
+def _recorded(path: Path) -> Opened:
+    gallery = Gallery(path)
+    _, runs = gallery.at(time.time_ns())
+    if not runs:
+        raise InputError(f"{path} holds no recording yet.", hint=f"Wait for its first strategy: meshscope watch {path}")
+    return Opened(runs, gallery.refused)
 
 
 def is_recorded(folder: Path) -> bool:
     """Whether a path is a recording or a folder of some."""
-    if not folder.is_dir():
-        return False
-    return (folder / PLAN).is_file() or (folder / EXPERIMENT).is_file() or bool(recordings(folder))
+    try:
+        if not folder.is_dir():
+            return False
+        return (folder / PLAN).is_file() or (folder / EXPERIMENT).is_file() or bool(recordings(folder))
+    except OSError:
+        return False  # whoever looks for traces in it says why

@@ -40,7 +40,10 @@ def opened(path: Path) -> Gallery | Opening:
 
 def opening(paths: Sequence[Path], *, jobs: int | None = None) -> Opening:
     """The traces that some paths lead to, to be read. Raises InputError when one leads nowhere."""
-    return Opening(Loading(trace_files(paths), cache=usual(), jobs=jobs, looks_ahead=True))
+    found = [trace_files(path) for path in paths]
+    files = dict.fromkeys(file for one in found for file in one.files)
+    refused = [refusal for one in found for refusal in one.refused]
+    return Opening(Loading(tuple(files), cache=usual(), jobs=jobs, looks_ahead=True), refused=refused)
 
 
 def begin(places: tuple[Path, ...], **given: Any) -> None:

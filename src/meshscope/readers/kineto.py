@@ -18,6 +18,7 @@ from meshscope.kinds import Kind
 from meshscope.readers import kineto_cpu, kineto_gloo, kineto_gpu
 from meshscope.readers.kineto_columns import COPY, KERNEL, Columns, columns
 from meshscope.readers.kineto_doubts import doubts, is_jax_copy, none_why
+from meshscope.readers.naming import rank_in_name
 from meshscope.readers.reader import Reader
 from meshscope.readers.told import Told, renamed
 from meshscope.readers.windows import EARLIEST_UNIX_NS, NO_ABSOLUTE_TIME, WORK, extent, step_bounds, step_of
@@ -27,7 +28,6 @@ Ints = npt.NDArray[np.int64]
 
 _STEP = re.compile(r"^ProfilerStep#(\d+)$")
 _JSON = re.compile(rb"\A(\xef\xbb\xbf)?\s*(\{\s*[\"}]|\[\s*[{\]])")
-_RANK_IN_NAME = re.compile(r"rank[-_ ]?(\d+)", re.IGNORECASE)
 
 
 def sniff(head: bytes) -> bool:
@@ -140,8 +140,8 @@ def _rank(path: Path, found: Columns) -> tuple[int, str]:
     rank = _distributed(found, "rank")
     if rank >= 0:
         return rank, "trace"
-    named = _RANK_IN_NAME.search(path.name)
-    return (int(named[1]), "file name") if named else (0, "order")
+    named = rank_in_name(path.name)
+    return (0, "order") if named is None else (named, "file name")
 
 
 def _world(found: Columns) -> int:

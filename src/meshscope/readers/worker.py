@@ -1,8 +1,10 @@
-"""A process that reads traces for another: ``python -m meshscope.readers.worker SOCKET``.
+"""A process that reads traces for another: ``python -m meshscope.readers.worker SOCKET SETTINGS``.
 
-It is asked over a socket of whole messages (JSON), says several times a second how far it has come, and hands over
-what it has read as a file of columns (:mod:`meshscope.readers.packing`) whose descriptor travels with the message:
-the entry of the cache where it could be kept, else memory without a name. It ends when the other end is gone.
+The numbers are those of descriptors that it was given. It is asked over a socket of whole messages (JSON), says several
+times a second how far it has come, and hands over what it has read as a file of columns
+(:mod:`meshscope.readers.packing`) whose descriptor travels with the message: the entry of the cache where it could be
+kept, else memory without a name. It reads by the settings that are in force where it is asked from, and ends when the
+other end is gone.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from typing import IO
 
 import msgspec
 
-from meshscope import readers
+from meshscope import config, readers
 from meshscope.errors import TraceError
 from meshscope.readers.column_cache import Cache, Hashing
 from meshscope.readers.meter import Meter, metered
@@ -162,5 +164,7 @@ def telling(line: socket.socket, meter: Meter) -> Iterator[None]:
 
 
 if __name__ == "__main__":
+    with os.fdopen(int(sys.argv[2]), "rb") as settings:
+        config.use(msgspec.json.decode(settings.read(), type=config.Settings))
     with contextlib.suppress(OSError):
         main(int(sys.argv[1]))

@@ -4,7 +4,8 @@ Folding is commutative: entries of several writers may be seen in any order. Tra
 so a live screen and a seek in a replay pay only for what is new. Native traces without a recording become Runs too.
 """
 
-from meshscope.run.foreign import Opened, open_traces, trace_files
+from meshscope.run.finding import trace_files
+from meshscope.run.foreign import Opened, open_files, open_traces
 from meshscope.run.gallery import Gallery
 from meshscope.run.ledger import fold
 from meshscope.run.loading import Loading, SoFar
@@ -23,6 +24,7 @@ __all__ = [
     "Seen",
     "SoFar",
     "fold",
+    "open_files",
     "open_traces",
     "trace_files",
 ]

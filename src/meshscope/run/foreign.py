@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,18 +9,14 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from meshscope import readers
-from meshscope.errors import InputError
 from meshscope.experiment import Experiment
-from meshscope.run.grouping import together
+from meshscope.run.finding import Refusal, trace_files
+from meshscope.run.grouping import Filed, Group, together
 from meshscope.run.ledger import fold
 from meshscope.run.loading import SoFar, Windows, load
 from meshscope.run.state import Run
 from meshscope.run.traces import unstepped
 from meshscope.spans import Window
-
-_JAX_COPY = ".trace.json.gz"
-Refusal = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
@@ -36,59 +31,42 @@ class Opened:
 def open_traces(
     paths: Iterable[Path], *, jobs: int | None = None, watch: Callable[[SoFar], None] = lambda _: None
 ) -> Opened:
-    """One Run per run found among files and folders (searched for names that a reader knows).
+    """One Run per run found among files and folders (searched for names that a reader knows), wherever they lie.
 
     ``watch`` is told how far the reading is; ``jobs`` is how many processes read at most, the cores when None.
     Raises InputError when a path does not exist or a folder holds no trace at all.
     """
-    windows, refused, notes = load(trace_files(paths), jobs=jobs, watch=watch)
+    files: list[Path] = []
+    refused: list[Refusal] = []
+    for path in paths:
+        found = trace_files(path)
+        files += found.files
+        refused += found.refused
+    opened = open_files(files, jobs=jobs, watch=watch)
+    return Opened(opened.runs, (*refused, *opened.refused), opened.notes)
+
+
+def open_files(
+    files: Iterable[Path], *, jobs: int | None = None, watch: Callable[[SoFar], None] = lambda _: None
+) -> Opened:
+    """The same for files that were found already."""
+    windows, refused, notes = load(tuple(dict.fromkeys(files)), jobs=jobs, watch=watch)
     return Opened(runs_of(windows), tuple(refused), tuple(notes))
 
 
 def runs_of(windows: Windows) -> tuple[Run, ...]:
-    """The runs that some files' windows make up, told apart folder by folder."""
-    by_folder: dict[Path, list[Path]] = defaultdict(list)
-    for path in windows:
-        by_folder[path.parent].append(path)
-    groups = [group for files in by_folder.values() for group in together(files, windows)]
-    return tuple(_run(group, windows) for group in groups)
+    """The runs that some files' windows make up."""
+    return tuple(_run(group) for group in together([Filed(path, found) for path, found in windows.items()]))
 
 
-def trace_files(paths: Iterable[Path]) -> list[Path]:
-    """The files to read: those named, and those of folders that are named like traces. Raises InputError."""
-    found: list[Path] = []
-    for path in paths:
-        if path.is_dir():
-            inside = sorted(child for child in path.rglob("*") if child.is_file() and _is_named_like_a_trace(child))
-            if not inside:
-                raise InputError(f"{path} holds no trace file.", hint=f"Looked for names ending in {_suffixes()}.")
-            found += (child for child in inside if not _is_copy(child))
-        elif path.exists():
-            found.append(path)
-        else:
-            raise InputError(f"{path} does not exist.", hint="Check the path.")
-    return list(dict.fromkeys(found))
-
-
-def _is_copy(path: Path) -> bool:
-    """JAX writes its xplane a second time as JSON beside it."""
-    return path.name.endswith(_JAX_COPY) and path.with_name(path.name.removesuffix(_JAX_COPY) + ".xplane.pb").is_file()
-
-
-def _suffixes() -> str:
-    return ", ".join(suffix for reader in readers.readers() for suffix in reader.suffixes)
-
-
-def _is_named_like_a_trace(path: Path) -> bool:
-    return any(path.name.endswith(suffix) for reader in readers.readers() for suffix in reader.suffixes)
-
-
-def _run(files: list[Path], windows: Windows) -> Run:
-    read = [(window, str(file)) for file in files for window in windows[file]]
+def _run(group: Group) -> Run:
+    read = [(window, str(file.path)) for file in group.files for window in file.windows]
     has_time = all(window.has_unix_time for window, _ in read)
     t0_unix_ns = min(window.start_ns for window, _ in read) if has_time else 0
     mine = [_placed(window, source, t0_unix_ns) for window, source in read]
-    path = files[0] if len(files) == 1 else files[0].parent
+    if group.cannot_say:
+        mine[0] = replace(mine[0], cannot_say=(*mine[0].cannot_say, *group.cannot_say))
+    path = _common([file.path for file in group.files])
     experiment = _experiment(path, mine, t0_unix_ns)
     ordered = tuple(sorted(mine, key=lambda window: (window.rank, window.start_ns)))
     end_ns = max(window.end_ns for window in mine)
@@ -108,6 +86,13 @@ def _placed(window: Window, source: str, t0_unix_ns: int) -> Window:
     placed = whole.shifted(-t0_unix_ns) if t0_unix_ns else whole
     _PLACED[window] = ((source, t0_unix_ns), placed)
     return placed
+
+
+def _common(files: list[Path]) -> Path:
+    """The file itself, or the folder that holds all of them."""
+    if len(files) == 1:
+        return files[0]
+    return next(folder for folder in files[0].parents if all(folder in file.parents for file in files))
 
 
 def _experiment(path: Path, windows: list[Window], t0_unix_ns: int) -> Experiment:

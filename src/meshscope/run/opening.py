@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -40,13 +40,21 @@ class Seen:
 class Opening:
     """Carries a loading on in a thread of its own. ``seen`` may be called from any; ``close`` ends every process.
 
-    A fault of ours in that thread is raised by the next ``seen``.
+    ``refused`` lists what could not be looked into before any file was read. A fault of ours in the thread is raised
+    by the next ``seen``.
     """
 
-    def __init__(self, loading: Loading, *, clock: Callable[[], int] = time.monotonic_ns) -> None:
+    def __init__(
+        self,
+        loading: Loading,
+        *,
+        refused: Sequence[Refusal] = (),
+        clock: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
         self._loading = loading
         self._clock = clock
-        self._seen = Seen(so_far=loading.so_far)
+        self._refused = tuple(refused)
+        self._seen = Seen(so_far=loading.so_far, refused=self._refused)
         self._fault: BaseException | None = None
         self._is_closing = False
         self._known = (-1, -1, -1)
@@ -80,7 +88,7 @@ class Opening:
     def _look(self, *, is_last: bool) -> None:
         """Take down how far it is, and fold the runs anew where that is due."""
         loading, now_ns = self._loading, self._clock()
-        so_far, refused, notes = loading.so_far, tuple(loading.refused), tuple(loading.notes)
+        so_far, refused, notes = loading.so_far, (*self._refused, *loading.refused), tuple(loading.notes)
         known = (len(loading.windows), loading.looks, len(loading.refused))
         if known == self._known or (now_ns < self._fold_again_ns and not is_last):
             self._seen = replace(self._seen, so_far=so_far, refused=refused, notes=notes)
@@ -111,7 +119,13 @@ def _share(run: Run, loading: Loading) -> float:
     mine = {Path(window.source) for window in run.windows}
     folders = {path.parent for path in mine}
     refused = {Path(path) for path, _, _ in loading.refused}
-    waiting = [p for p in loading.files if p.parent in folders and p not in loading.windows and p not in refused]
+    # Hosts write into folders side by side.
+    near = {parent for folder in folders for parent in (folder, folder.parent)}
+    waiting = [
+        p
+        for p in loading.files
+        if (p.parent in near or p.parent.parent in near) and p not in loading.windows and p not in refused
+    ]
     concerned = {*mine, *waiting}
     total = sum(loading.size_of(path) for path in concerned)
     read = sum(loading.size_of(p) * (1.0 if p in loading.windows else loading.share_of(p)) for p in concerned)

@@ -15,6 +15,7 @@ from typing import IO
 
 import msgspec
 
+from meshscope import config
 from meshscope.readers import worker
 from meshscope.readers.packing import Damaged, unpack
 from meshscope.readers.worker import LONGEST_MESSAGE_BYTES, Asked, Told
@@ -108,17 +109,20 @@ class Pool:
         return was_busy
 
     def _start(self) -> _Worker:
+        settings = os.fdopen(os.memfd_create("meshscope-settings"), "w+b")
+        settings.write(msgspec.json.encode(config.current()))
+        settings.seek(0)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         complaints: IO[bytes] = os.fdopen(os.memfd_create("meshscope-complaints"), "w+b")
-        with theirs:
+        with theirs, settings:
             process = subprocess.Popen(
-                [sys.executable, "-P", "-m", worker.__name__, str(theirs.fileno())],
+                [sys.executable, "-P", "-m", worker.__name__, str(theirs.fileno()), str(settings.fileno())],
                 # Where the package stands is where this one was found: the working folder may hold anything.
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=complaints,
-                pass_fds=(theirs.fileno(),),
+                pass_fds=(theirs.fileno(), settings.fileno()),
                 start_new_session=True,
             )
         one = _Worker(process, ours, complaints)
