@@ -17,6 +17,7 @@ from meshscope.errors import TraceError
 
 PICKLE = b"\x80"
 _MOST_BYTES_OF_INT = 16
+_MOST_DIGITS = 40
 _KEYS = (str, int, float, bool, bytes, type(None))
 
 _U2, _U4, _I4, _U8 = struct.Struct("<H"), struct.Struct("<I"), struct.Struct("<i"), struct.Struct("<Q")
@@ -157,9 +158,9 @@ def _long(size: Callable[[_Machine], int]) -> Operation:
 
 def _decimal(machine: _Machine) -> None:
     digits = machine.line().rstrip(b"L")
-    if len(digits) > 40:
+    if len(digits) > _MOST_DIGITS:
         raise _Refused(f"an integer of {len(digits)} digits")
-    machine.stack.append({b"00": False, b"01": True}.get(digits, None) if digits in (b"00", b"01") else int(digits))
+    machine.stack.append(digits == b"01" if digits in (b"00", b"01") else int(digits))
 
 
 def _quoted(machine: _Machine) -> None:
