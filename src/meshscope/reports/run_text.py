@@ -13,6 +13,7 @@ from meshscope.analysis.progress import progress
 from meshscope.analysis.standing import device_kind, shares
 from meshscope.analysis.steps import Steps, steps
 from meshscope.reports.columns import table, wrapped
+from meshscope.reports.records_text import allocator_lines, flight_lines, sensor_lines
 from meshscope.run import Run
 from meshscope.units import UNKNOWN, counted, duration, milliseconds, percent, ranges, rate, ratio, size
 
@@ -26,7 +27,10 @@ def run_lines(run: Run) -> list[str]:
     lines = wrapped(_title(run), indent="")
     lines += _split(breakdown(run))
     lines += _collectives(overlap(run))
-    lines += _memory(memory(run))
+    lines += _memory(tuple(rank for rank in memory(run) if rank.record is None))
+    lines += allocator_lines(memory(run))
+    lines += flight_lines(run)
+    lines += sensor_lines(run)
     lines += _steps(steps(run))
     lines += _events(run)
     lines += _refused(run)
@@ -37,11 +41,18 @@ def run_lines(run: Run) -> list[str]:
 def _title(run: Run) -> str:
     here, state = run.experiment, progress(run)
     kind = device_kind(run).upper() if device_kind(run) != "none" else "no device"
+    if not here.strategy and not run.windows and run.records:
+        kinds = dict.fromkeys(record.kind for record in run.records)
+        return f"{run.path}: {', '.join(kinds)}{f', {_count(here.ranks)}' if here.ranks else ''}"
     if not here.strategy:
         return f"{run.path}: {here.framework}, {_ranks(here.ranks, kind)}"
     step = f"step {state.step} of {state.planned}" if state.planned else f"step {state.step}"
     title = f": {here.title}" if here.title else ""
     return f"{here.strategy}{title} ({here.framework}, {_ranks(here.ranks, kind)}, {state.state}, {step})"
+
+
+def _count(ranks: int) -> str:
+    return counted(ranks, "rank")
 
 
 def _ranks(count: int, kind: str) -> str:
@@ -155,6 +166,21 @@ def _signed(frac: float) -> str:
 
 
 def _events(run: Run) -> list[str]:
+    return [*_trace_events(run), *_record_events(run)]
+
+
+def _record_events(run: Run) -> list[str]:
+    """Of files without spans; said where something in them was not as it should be."""
+    dropped = {record.source: record.counts.dropped for record in run.records if record.counts.dropped}
+    repaired = {record.source: record.counts.repaired for record in run.records if record.counts.repaired}
+    if not dropped and not repaired:
+        return []
+    read = sum(record.counts.read for record in run.records)
+    said = f"records: {read} read{_counted('dropped', dropped)}{_counted('mended', repaired)}"
+    return wrapped(said, hanging="  ")
+
+
+def _trace_events(run: Run) -> list[str]:
     if not run.windows:
         return []
     files = {window.source: window.counts.read for window in run.windows}  # one JAX file holds several ranks
@@ -179,5 +205,5 @@ def _unread(run: Run) -> list[str]:
 
 
 def _unsaid(run: Run) -> list[str]:
-    doubts = dict.fromkeys(doubt for window in run.windows for doubt in window.cannot_say)
+    doubts = dict.fromkeys(doubt for told in (*run.windows, *run.records) for doubt in told.cannot_say)
     return [line for what, why in doubts for line in wrapped(f"cannot say {what}: {why}", hanging="  ")]

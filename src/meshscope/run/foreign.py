@@ -16,12 +16,15 @@ import numpy as np
 from meshscope import readers
 from meshscope.errors import InputError, TraceError
 from meshscope.experiment import Experiment
+from meshscope.run.extras import is_record, split, with_records
 from meshscope.run.ledger import fold
 from meshscope.run.state import Run
 from meshscope.run.traces import unstepped
 from meshscope.spans import Window
 
+_XPLANE = ".xplane.pb"
 _JAX_COPY = ".trace.json.gz"
+_PERFETTO_COPY = "perfetto_trace.json.gz"
 Refusal = tuple[str, str, str]
 
 
@@ -40,7 +43,8 @@ def open_traces(paths: Iterable[Path]) -> Opened:
     """
     windows: dict[Path, tuple[Window, ...]] = {}
     refused: list[Refusal] = []
-    for path in _files(paths):
+    traces, extras = split(_files(paths))
+    for path in traces:
         try:
             windows[path] = readers.read(path)
         except TraceError as error:
@@ -49,14 +53,15 @@ def open_traces(paths: Iterable[Path]) -> Opened:
     for path in windows:
         by_folder[path.parent].append(path)
     groups = [group for files in by_folder.values() for group in _together(files, windows)]
-    return Opened(tuple(_run(group, windows) for group in groups), tuple(refused))
+    runs = with_records((_run(group, windows) for group in groups), extras)
+    return Opened(runs, (*refused, *extras.refused))
 
 
 def _files(paths: Iterable[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
-            inside = sorted(child for child in path.rglob("*") if child.is_file() and _is_named_like_a_trace(child))
+            inside = sorted(child for child in path.rglob("*") if child.is_file() and _is_worth_a_look(child))
             if not inside:
                 raise InputError(f"{path} holds no trace file.", hint=f"Looked for names ending in {_suffixes()}.")
             found += (child for child in inside if not _is_copy(child))
@@ -68,8 +73,14 @@ def _files(paths: Iterable[Path]) -> list[Path]:
 
 
 def _is_copy(path: Path) -> bool:
-    """JAX writes its xplane a second time as JSON beside it."""
-    return path.name.endswith(_JAX_COPY) and path.with_name(path.name.removesuffix(_JAX_COPY) + ".xplane.pb").is_file()
+    """JAX writes its xplane a second time as JSON beside it, and that a third time for Perfetto."""
+    if path.name == _PERFETTO_COPY:
+        return any(other.name.endswith((_XPLANE, _JAX_COPY)) for other in path.parent.iterdir())
+    return path.name.endswith(_JAX_COPY) and path.with_name(path.name.removesuffix(_JAX_COPY) + _XPLANE).is_file()
+
+
+def _is_worth_a_look(path: Path) -> bool:
+    return _is_named_like_a_trace(path) or is_record(path)
 
 
 def _suffixes() -> str:
