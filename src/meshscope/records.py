@@ -88,9 +88,9 @@ class Call:
 
     ``sequence`` counts the collectives of the process group (or, for ``is_p2p``, its point-to-point operations).
     ``collective`` is canonical (``all_reduce``), ``name`` as recorded (``nccl:all_reduce``); ``peers`` tells the two
-    group ranks of a point-to-point operation. ``is_done`` is true once it has completed; ``state`` is the recorder's own
-    word (``scheduled``, ``started``, ``completed``). Times are unix ns, 0 where not told. ``where`` is the innermost
-    recorded frame of the program.
+    group ranks of a point-to-point operation. ``is_done`` is true once it has completed; ``state`` is the recorder's
+    own word (``scheduled``, ``started``, ``completed``). Times are unix ns, 0 where not told. ``where`` is the
+    innermost recorded frame of the program.
     """
 
     number: int

@@ -1,8 +1,8 @@
 """Which collectives were stuck, where and on whom they waited: the flight recorders of several ranks, side by side.
 
-Calls are matched by process group and sequence number. A recorder keeps the newest calls only, so a call is missing on a
-rank when that rank's newest call of the group comes before it, never because it is no longer in the buffer. A call that
-has completed somewhere is not called missing elsewhere: dumps are not made at one moment.
+Calls are matched by process group and sequence number. A recorder keeps the newest calls only, so a call is missing on
+a rank when that rank's newest call of the group comes before it, never because it is no longer in the buffer. A call
+that has completed somewhere is not called missing elsewhere: dumps are not made at one moment.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ Key = tuple[str, int]
 class Unfinished:
     """A collective (or a point-to-point operation) that at least one rank was in and had not left when it was dumped.
 
-    ``waiting`` ranks have called it and not completed it, ``done`` ranks have completed it, ``absent`` ranks of the group
-    have not called it, by their own newest call; ``unknown`` ranks of the group have left no dump. ``last`` maps an
-    absent rank to its newest call of the group in words.
+    ``waiting`` ranks have called it and not completed it, ``done`` ranks have completed it, ``absent`` ranks of the
+    group have not called it, by their own newest call; ``unknown`` ranks of the group have left no dump. ``last`` maps
+    an absent rank to its newest call of the group in words.
     """
 
     group: str
@@ -42,7 +42,7 @@ class Unfinished:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """Ranks that differ in what they call under one number of one group; ``calls`` maps what, in words, to the ranks."""
+    """Ranks that differ in what they call under one number of a group; ``calls`` maps what, in words, to the ranks."""
 
     group: str
     description: str
@@ -93,7 +93,12 @@ def flight(run: Run) -> Flight | None:
                 for key, calls in by_key.items()
                 if not all(call.is_done for call in calls.values())
             ),
-            *(_alone(record.rank, call) for record in records for call in record.calls if call.is_p2p and not call.is_done),
+            *(
+                _alone(record.rank, call)
+                for record in records
+                for call in record.calls
+                if call.is_p2p and not call.is_done
+            ),
         ),
         mismatches=tuple(
             found for key, calls in by_key.items() if (found := _mismatch(key, calls, groups.get(key[0]))) is not None

@@ -27,9 +27,9 @@ class Category:
 class RankMemory:
     """The newest measurement of one rank. ``peak_bytes``, ``pool_bytes``, ``in_use_bytes`` are None where unknown.
 
-    ``peak_how`` says how the peak was come by; ``source`` names the instrument in words. ``record`` is the file that told
-    all of it, None for what a recording measured; then ``step`` is −1, ``in_use_bytes`` what was held at the record's end,
-    and the categories are those at the peak.
+    ``peak_how`` says how the peak was come by; ``source`` names the instrument in words. ``record`` is the file that
+    told all of it, None for what a recording measured; then ``step`` is −1, ``in_use_bytes`` what was held at the
+    record's end, and the categories are those at the peak.
     """
 
     rank: int

@@ -1,8 +1,8 @@
 """Logs of device sensors: ``nvidia-smi --query-gpu=… --format=csv`` in all its variants, ``dmon``, ``rocm-smi --csv``.
 
-A log has a heading with units, a heading whose cells have none, or no heading and units in the cells. Then only what the
-cells themselves tell has a name, and the rest is numbered. What a driver could not read (``[N/A]``, ``ERR!``, ``-``) is
-missing, never zero.
+A log has a heading with units, a heading whose cells have none, or no heading and units in the cells. Then only what
+the cells themselves tell has a name, and the rest is numbered. What a driver could not read (``[N/A]``, ``ERR!``,
+``-``) is missing, never zero.
 """
 
 from __future__ import annotations
@@ -48,9 +48,7 @@ def read(path: Path) -> tuple[Record, ...]:
     text = content.decode("utf-8", "replace").lstrip("\ufeff")
     dropped: Counter[str] = Counter()
     repaired: Counter[str] = Counter()
-    parts = [
-        readings(sheet.heading, sheet.rows) for sheet in _sheets(text, dropped, repaired, path) if sheet.rows
-    ]
+    parts = [readings(sheet.heading, sheet.rows) for sheet in _sheets(text, dropped, repaired, path) if sheet.rows]
     if not parts:
         raise TraceError(
             f"{path.name} has the heading of a device log and no readings.", hint="Log for longer: nvidia-smi -l 1."
@@ -192,10 +190,10 @@ def _samples(parts: list[Readings]) -> tuple[SampleTable, tuple[tuple[str, str, 
     order = np.lexsort((field, device, time_ns))
     table = SampleTable(time_ns[order], device[order], field[order], value[order], devices, names)
     whys = {column.field: column.why for part in parts for column in part.columns if column.why}
-    known = {(devices[d], names[f]) for d, f in set(zip(device.tolist(), field.tolist(), strict=True))}
+    told = {(devices[d], names[f]) for d, f in set(zip(device.tolist(), field.tolist(), strict=True))}
     return table, tuple(
         (one, name, whys.get(name, "the log has no number for it"))
-        for one in devices for name in names if (one, name) not in known
+        for one in devices for name in names if (one, name) not in told
     )  # fmt: skip
 
 

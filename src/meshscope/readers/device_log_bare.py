@@ -118,5 +118,7 @@ def _unsaid(plain: dict[int, Column], names: dict[int, str], units: list[str]) -
     for at, column in plain.items():
         if at not in names:
             unit = f" (in {units[at]})" if units[at] else ""
-            said.append((column.field, f"the log has no heading, and the cells do not tell what column {at + 1}{unit} is"))
+            said.append(
+                (column.field, f"the log has no heading, and the cells do not tell what column {at + 1}{unit} is")
+            )
     return said

@@ -77,12 +77,22 @@ _TEXTS = (*TIMES, *INDICES, *IDENTITIES, *MODELS, "count", "driver_version", "vb
 
 _MIB = float(1 << 20)
 _UNITS = {
-    "%": ("_frac", 0.01), "VRAM%": ("_frac", 0.01), "B": ("_bytes", 1.0), "KiB": ("_bytes", 1024.0), "MiB": ("_bytes", _MIB),
-    "GiB": ("_bytes", _MIB * 1024), "W": ("_w", 1.0), "mW": ("_w", 0.001), "MHz": ("_hz", 1e6), "Mhz": ("_hz", 1e6),
-    "C": ("_c", 1.0), "c": ("_c", 1.0), "MB/s": ("_bytes_per_s", 1e6), "KiB/s": ("_bytes_per_s", 1024.0),
-    # dmon says MB of the frame buffer and counts MiB.
-    "MB": ("_bytes", _MIB),
-}  # fmt: skip
+    "%": ("_frac", 0.01),
+    "VRAM%": ("_frac", 0.01),
+    "B": ("_bytes", 1.0),
+    "KiB": ("_bytes", 1024.0),
+    "MiB": ("_bytes", _MIB),
+    "GiB": ("_bytes", _MIB * 1024),
+    "MB": ("_bytes", _MIB),  # dmon says MB of the frame buffer and counts MiB
+    "MB/s": ("_bytes_per_s", 1e6),
+    "KiB/s": ("_bytes_per_s", 1024.0),
+    "W": ("_w", 1.0),
+    "mW": ("_w", 0.001),
+    "MHz": ("_hz", 1e6),
+    "Mhz": ("_hz", 1e6),
+    "C": ("_c", 1.0),
+    "c": ("_c", 1.0),
+}
 _DEFAULTS = {"_frac": "%", "_bytes": "MiB", "_w": "W", "_hz": "MHz", "_c": "C", "_bytes_per_s": "MB/s"}
 _HEADING = re.compile(r"^(?P<name>.*?)\s*(?:\[(?P<square>[^\]]*)\]|\((?P<round>[^()]*)\))?$")
 _CELL = re.compile(r"^(?P<number>[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)\s*(?P<unit>%|[A-Za-z]+(?:/s)?)?$")

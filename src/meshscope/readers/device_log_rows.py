@@ -110,7 +110,9 @@ def _devices(
     index = next((columns[names.index(name)] for name in fields.INDICES if name in names), None)
     identity = next((columns[names.index(name)] for name in fields.IDENTITIES if name in names), None)
     if index is not None:
-        devices = [f"gpu {cell.removeprefix('card')}" if cell.removeprefix("card").isdecimal() else cell for cell in index]
+        devices = [
+            f"gpu {cell.removeprefix('card')}" if cell.removeprefix("card").isdecimal() else cell for cell in index
+        ]
     elif identity is not None:
         devices = [f"gpu {cell}" for cell in identity]
     else:

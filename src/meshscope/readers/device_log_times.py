@@ -1,7 +1,7 @@
 """Times of a device log: written by a machine whose zone the log does not tell, in one cell or in two.
 
-They are taken as if that machine's clock were UTC: what lies between two readings is right (but over a change of clocks),
-and when they were made is not known.
+They are taken as if that machine's clock were UTC: what lies between two readings is right (but over a change of
+clocks), and when they were made is not known.
 """
 
 from __future__ import annotations

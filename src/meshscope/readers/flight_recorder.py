@@ -1,8 +1,8 @@
 """Flight recorders of torch.distributed: the newest collectives that one rank called, and how far each has come.
 
 ``_dump_nccl_trace`` and ``_dump_fr_trace`` pickle them (``TORCH_NCCL_DEBUG_INFO_TEMP_FILE`` names the files,
-``nccl_trace_rank_0`` and so on), ``_dump_fr_trace_json`` writes JSON. Versions 1 and 2.0 to 2.10 differ in names that are
-all accepted. The dump does not say its rank: the file's name does. Format: ``torch.distributed.flight_recorder``.
+``nccl_trace_rank_0`` and so on), ``_dump_fr_trace_json`` writes JSON. Versions 1 and 2.0 to 2.10 differ in names that
+are all accepted. The dump does not say its rank: the file's name does. Format: ``torch.distributed.flight_recorder``.
 """
 
 from __future__ import annotations

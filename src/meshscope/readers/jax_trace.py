@@ -1,7 +1,7 @@
 """JAX's profile as JSON: ``<host>.trace.json.gz``, and ``perfetto_trace.json.gz``, the same without its metadata.
 
-It is XLA's xplane told again: a process is a plane, a thread a line, and arguments are an event's stats as text. So it is
-put back into planes and read as those are. Times are picoseconds divided by a million and written as doubles, which
+It is XLA's xplane told again: a process is a plane, a thread a line, and arguments are an event's stats as text. So it
+is put back into planes and read as those are. Times are picoseconds divided by a million and written as doubles, which
 gives them back exactly. What it lacks: when the profile was made, and every event beyond the first million.
 """
 
@@ -132,9 +132,7 @@ class _Gathered:
         for tid, rows in self.rows[pid].items():
             line = plane.lines.add(name=self.threads.get((pid, tid), "").encode("utf-8", "replace"))
             for row in rows:
-                event = line.events.add(
-                    metadata_id=names[row.name] + 1, offset_ps=row.start_ps, duration_ps=row.dur_ps
-                )
+                event = line.events.add(metadata_id=names[row.name] + 1, offset_ps=row.start_ps, duration_ps=row.dur_ps)
                 for key, value in row.stats:
                     event.stats.add(metadata_id=stats[key] + 1, str_value=value.encode("utf-8", "replace"))
         for table, entries in ((names, plane.event_metadata), (stats, plane.stat_metadata)):

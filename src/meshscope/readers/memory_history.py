@@ -1,8 +1,8 @@
 """The history in a snapshot of torch's allocator: calls of one device, replayed.
 
 ``alloc`` and ``free_requested`` change what is allocated; ``free_completed`` ends what a stream still used after its
-free (the allocator calls that active); ``segment_alloc``, ``segment_map``, ``segment_unmap`` and ``segment_free`` change
-what is reserved; ``oom`` is an allocation that failed; ``snapshot`` marks where one was taken.
+free (the allocator calls that active); ``segment_alloc``, ``segment_map``, ``segment_unmap`` and ``segment_free``
+change what is reserved; ``oom`` is an allocation that failed; ``snapshot`` marks where one was taken.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _LARGEST = 1 << 50
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """``net`` is what the calls add up to, ``peak`` the most above the beginning on the way. ``annotated`` are the bytes
-    at the peak by ``user_metadata``, where the program set it. Times are unix ns; ``time_ns`` and ``held_bytes`` (what is
-    allocated beyond the beginning) have shape (n,).
+    """``net`` is what the calls add up to, ``peak`` the most above the beginning on the way. ``annotated`` are the
+    bytes at the peak by ``user_metadata``, where the program set it. Times are unix ns; ``time_ns`` and ``held_bytes``
+    (what is allocated beyond the beginning) have shape (n,).
     """
 
     net_bytes: int = 0

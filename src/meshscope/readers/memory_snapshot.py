@@ -244,9 +244,7 @@ def _peak_doubts(held: _State, changes: History, start_bytes: int) -> Iterator[D
         yield what, f"blocks are rounded up ({at_end}), and the history has sizes as asked for: what it adds is less"
 
 
-def _counts(
-    states: dict[int, _State], past: dict[int, History], dropped: Counter[str], *, is_first: bool
-) -> Counts:
+def _counts(states: dict[int, _State], past: dict[int, History], dropped: Counter[str], *, is_first: bool) -> Counts:
     """Of the whole file, said once: blocks and calls."""
     if not is_first:
         return Counts()

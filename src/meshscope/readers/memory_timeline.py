@@ -1,9 +1,9 @@
 """Memory timelines: what ``torch.profiler``'s ``export_memory_timeline`` writes, in its two forms that hold numbers.
 
-``.raw.json.gz`` is a list of rows [time, action, bytes, category] in order; ``.json`` is [times, sizes by category], added
-up already, times in µs. The third form, ``.html``, is a picture. Actions and the order of the categories are those of
-``torch.profiler._memory_profiler``: what was there before has the time −1, bytes of a DESTROY are negative, and a new
-version of a tensor is a pair of rows that moves its bytes from one category to another (or the same).
+``.raw.json.gz`` is a list of rows [time, action, bytes, category] in order; ``.json`` is [times, sizes by category],
+added up already, times in µs. The third form, ``.html``, is a picture. Actions and the order of the categories are
+those of ``torch.profiler._memory_profiler``: what was there before has the time −1, bytes of a DESTROY are negative,
+and a new version of a tensor is a pair of rows that moves its bytes from one category to another (or the same).
 """
 
 from __future__ import annotations
@@ -27,10 +27,21 @@ from meshscope.spans import Allocations, Counts
 Ints = npt.NDArray[np.int64]
 
 KIND = "memory timeline of torch.profiler"
-CATEGORIES = ("parameters", "optimizer", "inputs", "temporaries", "activations", "gradients", "autograd detail", "unknown")
+CATEGORIES = (
+    "parameters",
+    "optimizer",
+    "inputs",
+    "temporaries",
+    "activations",
+    "gradients",
+    "autograd detail",
+    "unknown",
+)
 _PREEXISTING, _CREATE, _INCREMENT_VERSION, _DESTROY = 1, 2, 3, 4
 _ACTIONS = ("preexisting", "create", "increment_version", "destroy")
-_NAMES = re.compile(r"memory[-_]?(timeline|profile).*\.(raw|json|html)(\.json)?(\.gz)?$|\.raw(\.json)?(\.gz)?$", re.IGNORECASE)
+_NAMES = re.compile(
+    r"memory[-_]?(timeline|profile).*\.(raw|json|html)(\.json)?(\.gz)?$|\.raw(\.json)?(\.gz)?$", re.IGNORECASE
+)
 _NUMBERS = re.compile(rb"\A(\xef\xbb\xbf)?\s*\[\s*\[\s*-?\d")
 _PICTURE = re.compile(rb"<title>[^<]*Memory Timeline", re.IGNORECASE)
 _FEWEST_US = EARLIEST_UNIX_NS // 1000
@@ -107,7 +118,9 @@ def _replayed(values: list[Any], dropped: Counter[str], about: dict[str, Any]) -
         dropped["row of an unknown action"] += int((~known).sum())
         rows = rows[known]
     if not len(rows):
-        raise TraceError(f"{about['source']} holds no event.", hint="Profile at least one step with profile_memory=True.")
+        raise TraceError(
+            f"{about['source']} holds no event.", hint="Profile at least one step with profile_memory=True."
+        )
     time, action, size_bytes = rows[:, 0], rows[:, 1], rows[:, 2]
     change = np.where(action == _DESTROY, -np.abs(size_bytes), np.where(action == _INCREMENT_VERSION, 0, size_bytes))
     held = np.cumsum(change)

@@ -1,9 +1,9 @@
 """Pickles read without trust: numbers, text, lists, tuples and dicts come out, and nothing else can.
 
-A pickle is a program. Python's own unpickler can be forbidden to import, but it still reserves memory for a memo number
-of ten digits, hashes tuples nested a million deep (a crash) and hashes a tuple that holds itself twice, sixty times over
-(a hang). Here every operation is one of a table, makes at most one small value, and only text and numbers are keys; what
-is not in the table is refused with its name. So a pickle of n bytes makes at most n values, whatever it says.
+A pickle is a program. Python's own unpickler can be forbidden to import, but it still reserves memory for a memo
+number of ten digits, hashes tuples nested a million deep (a crash) and hashes a tuple that holds the one before twice,
+sixty times over (a hang). Here every operation is one of a table, makes at most one small value, and only text and
+numbers are keys; what is not in the table is refused with its name. So a pickle of n bytes makes at most n values.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _U2, _U4, _I4, _U8 = struct.Struct("<H"), struct.Struct("<I"), struct.Struct("<i
 _DOUBLE = struct.Struct(">d")
 
 
-class _Refused(Exception):
+class _RefusedError(Exception):
     """The pickle asks for something other than plain values."""
 
 
-class _Damaged(Exception):
+class _DamagedError(Exception):
     """The pickle does not hold together."""
 
 
@@ -41,10 +41,10 @@ def plain(content: bytes, name: str) -> Any:
     machine = _Machine(content)
     try:
         return machine.run()
-    except _Refused as error:
+    except _RefusedError as error:
         raise TraceError(
             f"{name} is a pickle that asks for {error}; only numbers, text, lists and dicts are read.",
-            hint="Do not load it with Python's pickle unless you trust who made it. Snapshots of torch ask for nothing.",
+            hint="Do not load it with Python's pickle unless you trust who made it: torch's own dumps ask for nothing.",
         ) from error
     except (IndexError, struct.error) as error:
         if machine.at >= len(content) or machine.at + 8 > len(content):
@@ -52,7 +52,7 @@ def plain(content: bytes, name: str) -> Any:
                 f"{name} stops in the middle of the pickle.", hint="It was cut short: copy it again, or dump it again."
             ) from error
         raise _broken(name) from error
-    except (_Damaged, ValueError, TypeError, AttributeError, KeyError) as error:
+    except (_DamagedError, ValueError, TypeError, AttributeError, KeyError) as error:
         raise _broken(name) from error
 
 
@@ -101,7 +101,7 @@ class _Machine:
     def since_mark(self) -> list[Any]:
         mark = self.marks.pop()
         if mark > len(self.stack):
-            raise _Damaged("a mark above the stack")
+            raise _DamagedError("a mark above the stack")
         values = self.stack[mark:]
         del self.stack[mark:]
         return values
@@ -150,7 +150,7 @@ def _long(size: Callable[[_Machine], int]) -> Operation:
     def read(machine: _Machine) -> None:
         digits = machine.take(size(machine))
         if len(digits) > _MOST_BYTES_OF_INT:
-            raise _Refused(f"an integer of {len(digits)} bytes")
+            raise _RefusedError(f"an integer of {len(digits)} bytes")
         machine.stack.append(int.from_bytes(digits, "little", signed=True))
 
     return read
@@ -159,14 +159,14 @@ def _long(size: Callable[[_Machine], int]) -> Operation:
 def _decimal(machine: _Machine) -> None:
     digits = machine.line().rstrip(b"L")
     if len(digits) > _MOST_DIGITS:
-        raise _Refused(f"an integer of {len(digits)} digits")
+        raise _RefusedError(f"an integer of {len(digits)} digits")
     machine.stack.append(digits == b"01" if digits in (b"00", b"01") else int(digits))
 
 
 def _quoted(machine: _Machine) -> None:
     text = machine.line()
     if len(text) < 2 or text[:1] not in (b"'", b'"') or text[-1:] != text[:1]:
-        raise _Damaged("text without quotes")
+        raise _DamagedError("text without quotes")
     machine.stack.append(text[1:-1].decode("utf-8", "replace"))
 
 
@@ -185,7 +185,7 @@ def _tuple(size: int) -> Operation:
     def read(machine: _Machine) -> None:
         values = tuple(machine.stack[-size:])
         if len(values) < size:
-            raise _Damaged("too few values for a tuple")
+            raise _DamagedError("too few values for a tuple")
         machine.stack[-size:] = [values]
 
     return read
@@ -203,7 +203,7 @@ def _appends(machine: _Machine) -> None:
 
 def _list(value: Any) -> list[Any]:
     if type(value) is not list:
-        raise _Damaged("no list to append to")
+        raise _DamagedError("no list to append to")
     return value
 
 
@@ -219,10 +219,10 @@ def _set_items(machine: _Machine) -> None:
 
 def _fill(value: Any, pairs: list[Any]) -> Any:
     if type(value) is not dict or len(pairs) % 2:
-        raise _Damaged("no dict to fill")
+        raise _DamagedError("no dict to fill")
     for key, item in zip(pairs[::2], pairs[1::2], strict=True):
         if type(key) not in _KEYS:
-            raise _Refused(f"a {type(key).__name__} as a key")
+            raise _RefusedError(f"a {type(key).__name__} as a key")
         value[key] = item
     return value
 
@@ -246,12 +246,12 @@ def _refusing(code: int) -> Operation:
     def refuse(machine: _Machine) -> None:
         name = known.get(code)
         if name is None:
-            raise _Damaged(f"no operation {code}")
+            raise _DamagedError(f"no operation {code}")
         if name in ("GLOBAL", "INST"):
-            raise _Refused(f"{_said(machine.line())}.{_said(machine.line())}")
+            raise _RefusedError(f"{_said(machine.line())}.{_said(machine.line())}")
         if name == "STACK_GLOBAL":
-            raise _Refused(".".join(_said(part) for part in machine.stack[-2:]))
-        raise _Refused(f"the operation {name}")
+            raise _RefusedError(".".join(_said(part) for part in machine.stack[-2:]))
+        raise _RefusedError(f"the operation {name}")
 
     return refuse
 
@@ -321,6 +321,4 @@ def _drop(_: list[Any]) -> None:
     """What stood above the mark is not wanted."""
 
 
-_OPERATIONS: tuple[Operation, ...] = tuple(
-    _TABLE.get(bytes((code,))) or _refusing(code) for code in range(256)
-)
+_OPERATIONS: tuple[Operation, ...] = tuple(_TABLE.get(bytes((code,))) or _refusing(code) for code in range(256))

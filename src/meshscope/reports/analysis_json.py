@@ -69,8 +69,8 @@ def _has_surrogate(text: str) -> bool:
 
 def _recording(run: Run) -> dict[str, Any]:
     doubts: Doubts = {}
-    for told in (*run.windows, *run.records):
-        for what, why in told.cannot_say:
+    for told in (*(window.cannot_say for window in run.windows), *(record.cannot_say for record in run.records)):
+        for what, why in told:
             _doubt(doubts, what, why)
     if run.skipped_lines:
         _doubt(doubts, "journal", f"{counted(run.skipped_lines, 'line')} of it could not be read")

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from meshscope.analysis.counting import counted
 from meshscope.analysis.devices import DeviceField, devices
-from meshscope.analysis.flight import Flight, Mismatch, Unfinished, flight
+from meshscope.analysis.flight import Flight, flight
+from meshscope.analysis.flight_words import mismatch_words, ranks_words, unfinished_words
 from meshscope.analysis.memory import RankMemory
 from meshscope.records import MemoryRecord, SensorRecord
 from meshscope.reports.columns import table, wrapped
 from meshscope.run import Run
-from meshscope.units import UNKNOWN, duration, size
+from meshscope.units import UNKNOWN, counted, duration, size
 
 _MOST = 16
-_FEWEST_RANKS_IN_RANGE = 3
+_KINDS_OF_BYTES = (
+    ("pending_free_bytes", "freed and still in use by a stream"),
+    ("expandable_bytes", "in expandable segments"),
+    ("private_pool_bytes", "in private pools (CUDA graphs)"),
+)
+_IN, _HANGING = "    ", "  "
 
 
 def allocator_lines(ranks: Iterable[RankMemory]) -> list[str]:
@@ -55,12 +60,10 @@ def _details(rank: RankMemory, record: MemoryRecord) -> list[str]:
     figures = record.figures
     if figures:
         words.append(
-            f"of what is free, {size(figures['unused_segment_bytes'])} are whole segments that empty_cache() gives back "
-            f"and {size(figures['inactive_split_bytes'])} lie between blocks in use"
+            f"of what is free, {size(figures['unused_segment_bytes'])} are whole segments that empty_cache() gives "
+            f"back and {size(figures['inactive_split_bytes'])} lie between blocks in use"
         )
-        named = (("pending_free_bytes", "freed and still in use by a stream"), ("expandable_bytes", "in expandable segments"),
-                 ("private_pool_bytes", "in private pools (CUDA graphs)"))  # fmt: skip
-        words += [f"{size(figures[name])} {what}" for name, what in named if figures.get(name)]
+        words += [f"{size(figures[name])} {what}" for name, what in _KINDS_OF_BYTES if figures.get(name)]
     if record.actions.get("oom"):
         failed = size(record.history.get("largest_failed_bytes", 0))
         words.append(f"out of memory {counted(record.actions['oom'], 'time')}, asking for up to {failed}")
@@ -77,7 +80,9 @@ def sensor_lines(run: Run) -> list[str]:
     over = max(record.end_ns - record.start_ns for record in logs)
     rows = [_reading(field) for field in found.fields]
     names = [name for record in logs for name in record.device_names]
-    lines = wrapped(f"devices ({counted(max((f.count for f in found.fields), default=0), 'reading')} over {duration(over)}):")
+    lines = wrapped(
+        f"devices ({counted(max((f.count for f in found.fields), default=0), 'reading')} over {duration(over)}):"
+    )
     lines += table(("device", "field", "mean", "max", "last"), rows, indent="    ") if rows else []
     lines += [line for name in names for line in wrapped(name, indent="    ")]
     by_why: dict[str, list[str]] = {}
@@ -110,40 +115,31 @@ def flight_lines(run: Run) -> list[str]:
     if found is None:
         return []
     calls = sum(called.count for called in found.calls)
-    lines = wrapped(f"flight recorder ({_ranks(found.ranks)}; {counted(calls, 'call')} that it still holds):")
+    lines = wrapped(f"flight recorder ({ranks_words(found.ranks)}; {counted(calls, 'call')} that it still holds):")
     rows = [
-        (called.collective, called.group or UNKNOWN, str(called.count), str(called.unfinished), str(called.last_sequence))
+        (
+            called.collective,
+            called.group or UNKNOWN,
+            str(called.count),
+            str(called.unfinished),
+            str(called.last_sequence),
+        )
         for called in found.calls
     ]
     lines += table(("collective", "group", "calls", "not done", "last number"), rows, indent="    ")
-    lines += [line for one in found.unfinished[:_MOST] for line in _stuck(one)]
+    lines += [
+        line
+        for one in found.unfinished[:_MOST]
+        for line in wrapped(unfinished_words(one), indent=_IN, hanging=_HANGING)
+    ]
     if len(found.unfinished) > _MOST:
         lines.append(f"    … {counted(len(found.unfinished) - _MOST, 'more')} not done")
-    lines += [line for one in found.mismatches[:_MOST] for line in _differs(one)]
+    lines += [
+        line for one in found.mismatches[:_MOST] for line in wrapped(mismatch_words(one), indent=_IN, hanging=_HANGING)
+    ]
     if len(found.mismatches) > _MOST:
         lines.append(f"    … {counted(len(found.mismatches) - _MOST, 'more')} that differ")
     return lines + _unhurt(found)
-
-
-def _stuck(one: Unfinished) -> list[str]:
-    said = f"not done: {one.collective} {one.sequence} of group {_group(one.group, one.description)}: "
-    said += f"{_ranks(one.waiting)} had called it and not completed it when dumped"
-    if one.absent:
-        last = ", ".join(f"rank {rank}: {one.last[rank]}" for rank in one.absent[:4])
-        said += f"; {_ranks(one.absent)} had not called it (newest there: {last})"
-    if one.done:
-        said += f"; {_ranks(one.done)} had completed it"
-    if one.unknown:
-        said += f"; of {_ranks(one.unknown)} there is no dump"
-    if one.where:
-        said += f"; called at {one.where}"
-    return wrapped(said, indent="    ", hanging="  ")
-
-
-def _differs(one: Mismatch) -> list[str]:
-    calls = "; ".join(f"{_ranks(ranks)}: {what}" for what, ranks in one.calls.items())
-    said = f"ranks differ in the {one.of} of call {one.sequence} of group {_group(one.group, one.description)}: {calls}"
-    return wrapped(said, indent="    ", hanging="  ")
 
 
 def _unhurt(found: Flight) -> list[str]:
@@ -156,22 +152,3 @@ def _unhurt(found: Flight) -> list[str]:
         why = "no dump tells which ranks a group has: a rank without a dump of its own would not be missed"
         lines += wrapped(why, indent="    ")
     return lines
-
-
-def _group(name: str, description: str) -> str:
-    return f"{name} ({description})" if description and description != name else name or UNKNOWN
-
-
-def _ranks(ranks: Sequence[int]) -> str:
-    """``ranks 0–3, 7``."""
-    parts: list[list[int]] = []
-    for rank in ranks:
-        if parts and rank == parts[-1][1] + 1:
-            parts[-1][1] = rank
-        else:
-            parts.append([rank, rank])
-    words = []
-    for low, high in parts:
-        is_long = high - low + 1 >= _FEWEST_RANKS_IN_RANGE
-        words += [f"{low}–{high}"] if is_long else [str(rank) for rank in range(low, high + 1)]
-    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(words)}"

@@ -205,5 +205,6 @@ def _unread(run: Run) -> list[str]:
 
 
 def _unsaid(run: Run) -> list[str]:
-    doubts = dict.fromkeys(doubt for told in (*run.windows, *run.records) for doubt in told.cannot_say)
+    told = (*(window.cannot_say for window in run.windows), *(record.cannot_say for record in run.records))
+    doubts = dict.fromkeys(doubt for whys in told for doubt in whys)
     return [line for what, why in doubts for line in wrapped(f"cannot say {what}: {why}", hanging="  ")]

@@ -1,4 +1,4 @@
-"""Records beside traces: snapshots, timelines, flight recorders, device logs. They join the run they are of, or are one.
+"""Records beside traces: snapshots, timelines, flight recorders, device logs, joined to the runs that they are of.
 
 A record joins the traces of its folder only where its rank and its time both say so; a log in the local time of an
 unknown zone joins nothing. What cannot be told apart is kept apart.
@@ -98,9 +98,9 @@ def _joined(run: Run, path: Path, records: tuple[Record, ...]) -> Run:
     """Of a run with traces there is a breakdown, whatever the record lacks."""
     t0_ns = run.experiment.t0_unix_ns
     placed = [
-        replace(record, source=str(path), cannot_say=tuple(d for d in record.cannot_say if d[0] != "breakdown")).shifted(
-            -t0_ns
-        )
+        replace(
+            record, source=str(path), cannot_say=tuple(d for d in record.cannot_say if d[0] != "breakdown")
+        ).shifted(-t0_ns)
         for record in records
     ]
     return _with_sensors(replace(run, records=(*run.records, *placed)))
@@ -118,7 +118,7 @@ def _groups(alone: list[tuple[Path, tuple[Record, ...]]]) -> list[list[tuple[Pat
 
 
 def _go_together(one: tuple[Path, tuple[Record, ...]], other: tuple[Path, tuple[Record, ...]]) -> bool:
-    """Two ranks' files of one kind, whose names differ in numbers only; their times overlap, or nearly for recorders."""
+    """Two ranks' files of one kind whose names differ in numbers only and whose times overlap (recorders' nearly)."""
     (path, (first, *_)), (known_path, (known, *_)) = one, other
     if path.parent != known_path.parent or _DIGITS.sub("", path.name) != _DIGITS.sub("", known_path.name):
         return False

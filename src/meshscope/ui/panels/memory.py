@@ -32,10 +32,18 @@ def question(scene: Scene) -> Memories:
     ranks = memory(run)
     newest = max((entry.t_ns for entry in run.memory), default=None)
     fresh = Fresh(
-        of=f"step {max(rank.step for rank in ranks)}" if ranks else "",
+        of=_of(ranks),
         at_unix_ns=None if newest is None else newest + run.experiment.t0_unix_ns,
     )
     return Memories(ranks, fresh, run.ended is not None)
+
+
+def _of(ranks: tuple[RankMemory, ...]) -> str:
+    """The newest step that was measured; what kind of file told it where none was."""
+    if not ranks:
+        return ""
+    newest = max(rank.step for rank in ranks)
+    return f"step {newest}" if newest >= 0 else ranks[0].source
 
 
 def draw(answer: Memories, frame: Frame) -> list[Strip]:
@@ -74,6 +82,11 @@ def _ordered(rank: RankMemory) -> list[Category]:
     return sorted((c for c in rank.categories if c.name in TEXTURES), key=lambda c: known.get(c.name, len(known)))
 
 
+def _others(rank: RankMemory) -> list[Category]:
+    """What has no texture of its own (inputs, autograd detail, a program's own words), the largest first."""
+    return sorted((c for c in rank.categories if c.name not in TEXTURES), key=lambda c: -c.size_bytes)
+
+
 def _detail(rank: RankMemory, frame: Frame) -> list[Line]:
     """The categories of one rank in numbers, with how each is known."""
     lines: list[Line] = []
@@ -89,11 +102,25 @@ def _detail(rank: RankMemory, frame: Frame) -> list[Line]:
             (right(share, 8) if share else "", "quiet"),
             ("  " + printable(category.how), "quiet"),
         ])  # fmt: skip
-    return lines
+    return [*lines, *_rest(rank, total, frame)]
+
+
+def _rest(rank: RankMemory, total: int, frame: Frame) -> list[Line]:
+    """Further categories in one line."""
+    if not _others(rank):
+        return []
+    words = ", ".join(f"{c.name} {size(c.size_bytes)}" for c in _others(rank))
+    share = f" ({ratio(sum(c.size_bytes for c in _others(rank)), total) * 100:.0f} %)" if total else ""
+    return [[(" " + line, "quiet")] for line in wrapped(printable(f"beside these{share}: {words}"), frame.width - 1, 2)]
 
 
 def _beside(rank: RankMemory, frame: Frame) -> list[Line]:
     words = []
+    record = rank.record
+    if record is not None and record.preexisting_bytes is not None:
+        words.append(f"{size(record.preexisting_bytes)} held at the start")
+    if record is not None and record.end_bytes is not None and rank.pool_bytes is None:
+        words.append(f"{size(record.end_bytes)} at the end")
     if rank.pool_bytes is not None:
         in_use = "" if rank.in_use_bytes is None else f", {size(rank.in_use_bytes)} of it in use"
         words.append(f"the allocator holds {size(rank.pool_bytes)}{in_use}")
@@ -119,5 +146,5 @@ PANEL = Panel(
     question=question,
     draw=draw,
     fresh=lambda answer: answer.fresh,
-    depends=lambda scene: (len(scene.run.memory), len(scene.run.windows), scene.run.ended) if scene.run else (),
+    depends=lambda scene: (len(r.memory), len(r.windows), len(r.records), r.ended) if (r := scene.run) else (),
 )
