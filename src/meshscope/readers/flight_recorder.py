@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import msgspec
 
 from meshscope import kinds
 from meshscope.errors import TraceError
+from meshscope.readers.chrome import CUT_SHORT
 from meshscope.readers.pickles import PICKLE, plain
 from meshscope.readers.records import RecordReader, rank_in_name, whole
 from meshscope.readers.windows import EARLIEST_UNIX_NS
@@ -34,6 +36,9 @@ _NUMBER = re.compile(r"\d{1,9}")
 _TORCH = re.compile(r"[/\\]torch[/\\]")
 _NOT_TOLD = "undefined"
 _MOST = 1 << 62
+# An entry may hold lists of dicts itself: its stack frames.
+_BETWEEN = b"},{"
+_CUTS_TRIED = 200
 
 
 def sniff(head: bytes) -> bool:
@@ -48,7 +53,7 @@ def read(path: Path) -> tuple[Record, ...]:
     content, cut_short = whole(path)
     if cut_short:
         raise TraceError(f"{path.name}: {cut_short}.", hint="Copy the file again.")
-    found = plain(content, path.name) if content.startswith(PICKLE) else _json(content, path)
+    found, is_complete = (plain(content, path.name), True) if content.startswith(PICKLE) else _json(content, path)
     found = {"entries": found} if isinstance(found, list) else found
     entries = found.get("entries", []) if isinstance(found, dict) else None
     if not isinstance(entries, list) or len(entries) > len(content):
@@ -56,7 +61,7 @@ def read(path: Path) -> tuple[Record, ...]:
             f"{path.name} has no list of entries, so it is no flight recorder's dump.",
             hint="Give what TORCH_NCCL_DEBUG_INFO_TEMP_FILE or torch._C._distributed_c10d._dump_fr_trace() wrote.",
         )
-    dropped: Counter[str] = Counter()
+    dropped: Counter[str] = Counter() if is_complete else Counter({CUT_SHORT: 1})
     calls = tuple(call for number, entry in enumerate(entries) if (call := _call(entry, number, dropped)))
     rank, rank_from = _rank(path)
     times = [time for call in calls for time in (call.created_ns, call.completed_ns) if time >= EARLIEST_UNIX_NS]
@@ -69,6 +74,7 @@ def read(path: Path) -> tuple[Record, ...]:
             start_ns=min(times, default=0),
             end_ns=max(times, default=0),
             has_unix_time=bool(times),
+            is_complete=is_complete,
             counts=Counts(read=len(entries), dropped=dict(dropped)),
             cannot_say=(("breakdown", f"a {KIND} holds no device work"),),
             version=str(found.get("version", "1"))[:32],
@@ -78,14 +84,24 @@ def read(path: Path) -> tuple[Record, ...]:
     )
 
 
-def _json(content: bytes, path: Path) -> Any:
+def _json(content: bytes, path: Path) -> tuple[Any, bool]:
+    """The dump, and whether it is whole; of one that was cut short, the entries before the cut."""
+    text = content.removeprefix(b"\xef\xbb\xbf")
     try:
-        return msgspec.json.decode(content.removeprefix(b"\xef\xbb\xbf"))
+        return msgspec.json.decode(text), True
     except msgspec.MsgspecError as error:
-        raise TraceError(
-            f"{path.name} is a flight recorder's dump that is not whole JSON: {error}.",
-            hint="The rank was killed while writing, or the copy is cut short: dump it again.",
-        ) from error
+        why = error
+    end = len(text)
+    for _ in range(_CUTS_TRIED):
+        end = text.rfind(_BETWEEN, 0, end)
+        if end < 0:
+            break
+        with suppress(msgspec.MsgspecError):
+            return msgspec.json.decode(text[:end] + b"}]}"), False
+    raise TraceError(
+        f"{path.name} is a flight recorder's dump that is not whole JSON: {why}.",
+        hint="The rank was killed while writing, or the copy is cut short: dump it again.",
+    ) from why
 
 
 def _rank(path: Path) -> tuple[int, str]:

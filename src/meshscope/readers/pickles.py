@@ -283,7 +283,7 @@ _TABLE: dict[bytes, Operation] = {
     b"S": _quoted,
     b"T": _text(_four),
     b"U": _text(_one),
-    b"V": lambda machine: machine.stack.append(machine.line().decode("utf-8", "replace")),
+    b"V": lambda machine: machine.stack.append(machine.line().decode("raw-unicode-escape")),
     b"X": _text(_four),
     b"\x8c": _text(_one),
     b"\x8d": _text(_eight),
