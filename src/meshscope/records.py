@@ -44,10 +44,10 @@ class Record:
 class MemoryRecord(Record):
     """What an allocator held on one device.
 
-    ``peak_bytes`` is the most within the record's own time, come by as ``peak_how`` says; ``preexisting_bytes`` is what
-    was held when it began, ``end_bytes`` when it ended; None where the file does not tell. ``categories`` are bytes by
-    name at the peak. ``figures`` are further counts by name (each with its unit as suffix), ``history`` what the
-    recorded calls add up to, ``actions`` how many there are of each.
+    ``device`` is −1 where the file does not tell it. ``peak_bytes`` is the most within the record's own time, come by
+    as ``peak_how`` says; ``preexisting_bytes`` is what was held when it began, ``end_bytes`` when it ended; None where
+    the file does not tell. ``categories`` are bytes by name at the peak. ``figures`` are further counts by name (each
+    with its unit as suffix), ``history`` what the recorded calls add up to, ``actions`` how many there are of each.
     """
 
     device: int = 0

@@ -1,4 +1,4 @@
-"""Logs of device sensors in the forms that people bring: headings with and without units, none at all, dmon, rocm-smi."""
+"""Logs of device sensors as people bring them: headings with and without units, none at all, dmon, rocm-smi."""
 
 from __future__ import annotations
 
@@ -191,7 +191,9 @@ def test_dmon_is_read_with_its_repeated_headings_and_its_missing_values(path: Pa
 
 def test_dmon_with_dates_and_times_has_times(path: Path) -> None:
     heading = "#Date       Time        gpu    pwr     sm\n#YYYYMMDD   HH:MM:SS    Idx      W      %\n"
-    record = log(path, heading + " 20260425   16:06:06      0     60     98\n 20260425   16:06:08      0     61     97\n")
+    record = log(
+        path, heading + " 20260425   16:06:06      0     60     98\n 20260425   16:06:08      0     61     97\n"
+    )
     assert record.samples.series("gpu 0", "power_w")[0].tolist() == [0, 2_000_000_000]
     assert "2026-04-25 16:06:06" in why(record, "t0_unix_ns")
 
@@ -204,7 +206,9 @@ def test_clock_times_alone_pass_midnight(path: Path) -> None:
 
 
 def test_pmon_is_refused_with_what_to_log(path: Path) -> None:
-    path.write_text("# gpu        pid  type    sm   mem   enc   dec   command\n# Idx          #   C/G     %     %     %\n")
+    path.write_text(
+        "# gpu        pid  type    sm   mem   enc   dec   command\n# Idx          #   C/G     %     %     %\n"
+    )
     reader = record_reader_of(path)
     assert reader is not None
     with pytest.raises(TraceError, match="pmon") as told:
@@ -255,14 +259,21 @@ def test_a_reading_without_a_time_is_counted(path: Path) -> None:
 
 
 def test_a_sensor_that_is_not_known_keeps_its_own_name_with_its_unit(path: Path) -> None:
-    record = log(path, "timestamp, power.draw [W], encoder.stats.sessionCount, clocks.video [MHz]\n2026/04/25 16:06:01, 1 W, 3, 9 MHz\n")
+    heading = "timestamp, power.draw [W], encoder.stats.sessionCount, clocks.video [MHz]\n"
+    record = log(path, heading + "2026/04/25 16:06:01, 1 W, 3, 9 MHz\n")
     assert series(record, "encoder_stats_sessioncount", "gpu") == [3]
     assert series(record, "clocks_video_hz", "gpu") == [9e6]
 
 
 @pytest.mark.parametrize(
     "text",
-    ["step,loss,mem,temp\n1,0.5,3,4\n", "time, value\n1, 2\n", "epoch 1 took 3 s, 40 %\n", "a,b\n", "# a comment\n1,2\n"],
+    [
+        "step,loss,mem,temp\n1,0.5,3,4\n",
+        "time, value\n1, 2\n",
+        "epoch 1 took 3 s, 40 %\n",
+        "a,b\n",
+        "# a comment\n1,2\n",
+    ],
 )
 def test_a_table_of_something_else_is_no_device_log(path: Path, text: str) -> None:
     path.write_text(text)

@@ -61,7 +61,7 @@ def test_json_dumps_say_the_same_as_pickles(tmp_path: Path) -> None:
     """They write numbers of a group's status as text, 0 for a time that is not known, and no frames."""
     entries = [entry(1), entry(2, state="started", retired=False)]
     pickled = record_of(write_flight(tmp_path / "fr_trace_rank_1", entries))
-    told = pickle.loads((tmp_path / "fr_trace_rank_1").read_bytes())  # noqa: S301  # made two lines above
+    told = pickle.loads((tmp_path / "fr_trace_rank_1").read_bytes())
     for one in told["entries"]:
         one.pop("frames")
         one.update(time_discovered_started_ns=0, time_discovered_completed_ns=0)

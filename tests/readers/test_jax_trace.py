@@ -36,7 +36,8 @@ GPU: list[Line] = [
     ("Steps", [("0", 0, 20_000, {}), ("1", 20_000, 9_000, {})]),
 ]  # fmt: skip
 TPU: list[Line] = [
-    ("XLA Ops", [("%fusion.1 = f32[8] fusion(%a)", 0, 3_333, {}), ("%all-reduce.2 = f32[8] all-reduce(%b)", 4_000, 777, {})]),
+    ("XLA Ops", [("%fusion.1 = f32[8] fusion(%a)", 0, 3_333, {}),
+                 ("%all-reduce.2 = f32[8] all-reduce(%b)", 4_000, 777, {})]),
     ("XLA Modules", [("jit_step(1)", 0, 9_000, {})]),
     ("Steps", [("4", 0, 9_000, {})]),
     ("Async XLA Ops", [("%copy-start.1 = f32[8] copy-start(%c)", 100, 5_000, {})]),
@@ -112,7 +113,9 @@ def test_events_without_a_time_or_with_a_negative_one_are_counted(tmp_path: Path
     assert window.counts.device == 2
 
 
-@pytest.mark.parametrize("token", ["45960.646000000001", "0.43099999999999999", "9.9999999999999995e-07", "7200000000.5"])
+@pytest.mark.parametrize(
+    "token", ["45960.646000000001", "0.43099999999999999", "9.9999999999999995e-07", "7200000000.5"]
+)
 def test_a_double_of_microseconds_gives_its_picoseconds_back(token: str) -> None:
     import msgspec
 

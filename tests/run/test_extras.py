@@ -22,9 +22,7 @@ def snapshot(path: Path, *, at_us: int = 500) -> Path:
 
 
 def contents(runs: tuple[Run, ...]) -> list[tuple[list[int], list[tuple[type[Record], int]]]]:
-    return [
-        ([w.rank for w in run.windows], [(type(record), record.rank) for record in run.records]) for run in runs
-    ]
+    return [([w.rank for w in run.windows], [(type(record), record.rank) for record in run.records]) for run in runs]
 
 
 def test_a_snapshot_whose_name_and_time_are_a_ranks_joins_its_run(tmp_path: Path) -> None:
@@ -71,7 +69,10 @@ def test_the_ranks_flight_recorders_are_one_recording(tmp_path: Path) -> None:
         write_flight(tmp_path / f"nccl_trace_rank_{rank}", [entry(1)])
     write_flight(tmp_path / "old_rank_0", [entry(1, time_created_ns=UNIX_NS - 9 * 3600 * 10**9)])
     runs = open_traces([tmp_path]).runs
-    assert contents(runs) == [([], [(FlightRecord, 0), (FlightRecord, 1), (FlightRecord, 2)]), ([], [(FlightRecord, 0)])]
+    assert contents(runs) == [
+        ([], [(FlightRecord, 0), (FlightRecord, 1), (FlightRecord, 2)]),
+        ([], [(FlightRecord, 0)]),
+    ]
 
 
 def test_a_log_in_an_unknown_zone_joins_nothing_and_its_readings_are_the_runs(tmp_path: Path) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from meshscope.recording.entries import MemoryMeasured
 from meshscope.records import MemoryRecord
 from meshscope.run import Run
@@ -56,6 +59,19 @@ def memory(run: Run) -> tuple[RankMemory, ...]:
         newest.setdefault(entry.rank, []).append(entry)
     told = (_recorded(record) for record in run.records if isinstance(record, MemoryRecord))
     return (*(_rank(run, newest[rank]) for rank in sorted(newest)), *told)
+
+
+def held_bytes(record: MemoryRecord, slices: int) -> npt.NDArray[np.float64]:
+    """The most that was held in each of ``slices`` equal parts of the record's time; empty without a history."""
+    traced = record.allocations
+    if traced is None or not len(traced.time_ns) or slices <= 0:
+        return np.empty(0)
+    first_ns, last_ns = int(traced.time_ns[0]), int(traced.time_ns[-1])
+    begin_ns = np.linspace(first_ns, max(last_ns, first_ns + 1), slices, endpoint=False)
+    # What a part begins with is what the last change before it left.
+    before = np.maximum(np.searchsorted(traced.time_ns, begin_ns, side="right") - 1, 0)
+    inside: npt.NDArray[np.float64] = np.maximum.reduceat(traced.total_bytes, before).astype(np.float64)
+    return inside
 
 
 def _recorded(record: MemoryRecord) -> RankMemory:

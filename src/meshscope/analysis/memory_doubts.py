@@ -37,7 +37,8 @@ def memory_doubts(run: Run) -> tuple[Doubt, ...]:
 def _nothing_why(run: Run) -> str:
     if run.experiment.strategy:
         return "nothing was measured"
-    return "a trace alone does not say" if run.windows else "no allocator's account is among the files"
+    alone = run.records and not run.windows
+    return "no allocator's account is among the files" if alone else "a trace alone does not say"
 
 
 def _of(numbers: list[int], ranks: int) -> str:

@@ -118,7 +118,8 @@ def _add(state: _State, segment: dict[str, Any], sizes: list[int], listed: list[
     state.segments += 1
     state.reserved += total
     state.allocated += allocated
-    state.active += active[0] if active else allocated
+    used = active[0] if active else allocated
+    state.active += used
     state.requested += requested[0] if requested else 0
     state.has_requested &= requested is not None
     state.expandable += total if segment.get("is_expandable") is True else 0
@@ -128,7 +129,7 @@ def _add(state: _State, segment: dict[str, Any], sizes: list[int], listed: list[
     state.blocks += count
     state.pending_free += pending
     state.largest_free = max(state.largest_free, *free, 0)
-    if active and active[0] == 0 and allocated == 0:
+    if not used:
         state.unused_segments += total
     else:
         state.inactive_split += sum(free)

@@ -71,7 +71,7 @@ def read(path: Path) -> tuple[Record, ...]:
     dropped: Counter[str] = Counter() if is_complete else Counter({CUT_SHORT: 1})
     rank, rank_from = rank_in_name(path)
     about: dict[str, Any] = {"kind": KIND, "source": path.name, "rank": rank, "rank_from": rank_from,
-                             "is_complete": is_complete, "device_kind": "none"}  # fmt: skip
+                             "is_complete": is_complete, "device": -1, "device_kind": "none"}  # fmt: skip
     if _is_added_up(values):
         return (_added_up(values, dropped, about),)
     return (_replayed(values, dropped, about),)

@@ -139,8 +139,9 @@ def _collective(found: CollectiveTotal, doubts: Doubts) -> dict[str, Any]:
 
 
 def _memory(rank: RankMemory) -> dict[str, Any]:
-    said: dict[str, Any] = {"rank": rank.rank, "device": rank.device, "source": rank.source}
-    said |= {"step": rank.step} if rank.step >= 0 else {}
+    device = rank.device if rank.device >= 0 else None
+    step = {"step": rank.step} if rank.step >= 0 else {}
+    said: dict[str, Any] = {"rank": rank.rank, "device": device, **step, "source": rank.source}
     known = {"peak_bytes": rank.peak_bytes, "reserved_bytes": rank.pool_bytes, "in_use_bytes": rank.in_use_bytes}
     said |= {name: value for name, value in known.items() if value is not None}
     if rank.peak_bytes is not None:

@@ -43,7 +43,8 @@ _HEADING = ("rank", "device", "at start", "peak", "at end", "reserved", "free", 
 def _row(rank: RankMemory, record: MemoryRecord) -> tuple[str, ...]:
     free, largest = (record.figures.get(name) for name in ("free_bytes", "largest_free_bytes"))
     known = (record.preexisting_bytes, record.peak_bytes, record.end_bytes, record.reserved_bytes, free, largest)
-    return (str(rank.rank), str(rank.device), *(UNKNOWN if value is None else size(value) for value in known))
+    device = str(rank.device) if rank.device >= 0 else UNKNOWN
+    return (str(rank.rank), device, *(UNKNOWN if value is None else size(value) for value in known))
 
 
 def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
@@ -67,7 +68,8 @@ def _details(rank: RankMemory, record: MemoryRecord) -> list[str]:
     if record.actions.get("oom"):
         failed = size(record.history.get("largest_failed_bytes", 0))
         words.append(f"out of memory {counted(record.actions['oom'], 'time')}, asking for up to {failed}")
-    return [line for text in words for line in wrapped(f"rank {rank.rank}, device {rank.device}: {text}", indent="    ",
+    whose = f"rank {rank.rank}, device {rank.device}" if rank.device >= 0 else f"rank {rank.rank}"
+    return [line for text in words for line in wrapped(f"{whose}: {text}", indent="    ",
                                                        hanging="  ")]  # fmt: skip
 
 
@@ -126,7 +128,8 @@ def flight_lines(run: Run) -> list[str]:
         )
         for called in found.calls
     ]
-    lines += table(("collective", "group", "calls", "not done", "last number"), rows, indent="    ")
+    lines += table(("collective", "group", "calls", "not done", "last number"), rows[:_MOST], indent="    ")
+    lines += [f"    … {counted(len(rows) - _MOST, 'more kind')}"] if len(rows) > _MOST else []
     lines += [
         line
         for one in found.unfinished[:_MOST]

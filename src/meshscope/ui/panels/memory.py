@@ -6,15 +6,18 @@ from dataclasses import dataclass
 
 from textual.strip import Strip
 
-from meshscope.analysis.memory import CATEGORIES, Category, RankMemory, memory
+from meshscope.analysis.memory import CATEGORIES, Category, RankMemory, held_bytes, memory
 from meshscope.ui.marks.bars import stacked
 from meshscope.ui.marks.cells import Line, Piece, aired, left, right, strips, wrapped
+from meshscope.ui.marks.sparkline import sparkline
 from meshscope.ui.palette import TEXTURES, texture
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
-from meshscope.units import UNKNOWN, printable, ratio, size
+from meshscope.units import UNKNOWN, duration, printable, ratio, size
 
 _FIGURE = 9
+_SLICES = 240
+_TALLEST = 6
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,7 @@ class Memories:
     ranks: tuple[RankMemory, ...] = ()
     fresh: Fresh = UNSTATED
     has_ended: bool = False
+    held: tuple[float, ...] = ()
 
 
 def question(scene: Scene) -> Memories:
@@ -35,7 +39,9 @@ def question(scene: Scene) -> Memories:
         of=_of(ranks),
         at_unix_ns=None if newest is None else newest + run.experiment.t0_unix_ns,
     )
-    return Memories(ranks, fresh, run.ended is not None)
+    history = _fullest(ranks).record if ranks else None
+    held = tuple(held_bytes(history, _SLICES).tolist()) if history is not None else ()
+    return Memories(ranks, fresh, run.ended is not None, held)
 
 
 def _of(ranks: tuple[RankMemory, ...]) -> str:
@@ -49,11 +55,27 @@ def _of(ranks: tuple[RankMemory, ...]) -> str:
 def draw(answer: Memories, frame: Frame) -> list[Strip]:
     if not answer.ranks:
         return note(_empty(answer), frame)
-    fullest = max(answer.ranks, key=lambda rank: (_extent(rank), -rank.rank))
-    detail = _detail(fullest, frame)
+    fullest = _fullest(answer.ranks)
+    detail = [*_over_time(answer, fullest, frame), *_detail(fullest, frame)]
     ranks = _ranks(answer.ranks, fullest, max(frame.height - len(detail) - 3, 1), frame)
     gap: list[Line] = [[]] if ranks[-1] and len(ranks) + len(detail) < frame.height else []
     return strips([*ranks, *gap, *detail, *_beside(fullest, frame)], frame.width, frame.height, frame.look)
+
+
+def _fullest(ranks: tuple[RankMemory, ...]) -> RankMemory:
+    return max(ranks, key=lambda rank: (_extent(rank), -rank.rank))
+
+
+def _over_time(answer: Memories, rank: RankMemory, frame: Frame) -> list[Line]:
+    """What an allocator's own history says was held, from zero up to its peak, where there is room."""
+    height = min(frame.height - len(answer.ranks) - len(_detail(rank, frame)) - 5, _TALLEST)
+    record = rank.record
+    if record is None or len(answer.held) < 2 or height < 1:
+        return []
+    bars = sparkline(answer.held, max(frame.width - 2, 4), frame.look, low=0.0, high=max(answer.held), height=height)
+    over = duration(record.end_ns - record.start_ns)
+    heading: Line = [(f" rank {rank.rank} over {over}, of {size(max(answer.held))}", "quiet")]
+    return [heading, *([(" ", "text"), *bar] for bar in bars), []]
 
 
 def _extent(rank: RankMemory) -> int:
