@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 from made_records import MIB, UNIX_US, block, call, entry, segment, write_flight, write_snapshot, write_timeline
@@ -100,6 +101,7 @@ def test_tables_and_logs_that_are_not_ours_are_passed_over_in_a_folder(tmp_path:
     trace(tmp_path / "rank0.json", 0)
     (tmp_path / "loss.csv").write_text("step,loss\n1,2\n")
     (tmp_path / "train.log").write_text("step 1 of 9\n")
+    (tmp_path / "data.pkl").write_bytes(pickle.dumps({"x": [1, 2, 3]}))
     opened = open_traces([tmp_path])
     assert (len(opened.runs), opened.refused) == (1, ())
 

@@ -134,7 +134,8 @@ def _call(entry: Any, place: int, dropped: Counter[str]) -> Call | None:
         input_dtypes=_words(entry.get("input_dtypes")),
         output_dtypes=_words(entry.get("output_dtypes")),
         state=state,
-        is_done=_is_done(library, state, entry.get("retired") is True),
+        is_done=_time(entry.get("time_discovered_completed_ns")) > 0
+        or _is_done(library, state, entry.get("retired") is True),
         created_ns=_time(entry.get("time_created_ns")),
         started_ns=_time(entry.get("time_discovered_started_ns")),
         completed_ns=_time(entry.get("time_discovered_completed_ns")),

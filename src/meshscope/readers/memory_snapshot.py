@@ -26,6 +26,7 @@ from meshscope.units import size
 
 KIND = "snapshot of torch's CUDA allocator"
 _ANY = re.compile(r"\.(pickle|pkl)(\.gz)?$", re.IGNORECASE)
+_MARK = re.compile(rb"segments|device_traces|total_size")
 _LARGEST = 1 << 50
 _NO_CATEGORY = "an allocator's snapshot knows blocks, not what they are for"
 _ACTIVE = "active"
@@ -253,4 +254,4 @@ def _counts(states: dict[int, _State], past: dict[int, History], dropped: Counte
     return Counts(read=read, dropped=dict(dropped))
 
 
-RECORD_READER = RecordReader(format="torch memory snapshot", names=_ANY, sniff=sniff, read=read)
+RECORD_READER = RecordReader(format="torch memory snapshot", names=_ANY, sniff=sniff, read=read, mark=_MARK)

@@ -24,13 +24,15 @@ _LARGEST_BYTES = 4 << 30
 class RecordReader:
     """``names`` finds the names worth a look in a folder; ``sniff`` decides from the first 4 kB, unpacked.
 
-    ``read`` gives one Record per rank or device. Raises TraceError when nothing can be read.
+    ``mark`` must be in those too where nobody named the file: a folder may hold any pickle. ``read`` gives one Record
+    per rank or device; it raises TraceError when nothing can be read.
     """
 
     format: str
     names: re.Pattern[str]
     sniff: Callable[[bytes], bool]
     read: Callable[[Path], tuple[Record, ...]]
+    mark: re.Pattern[bytes] = re.compile(b"")
 
 
 @cache
@@ -45,8 +47,19 @@ def record_reader_of(path: Path) -> RecordReader | None:
     return next((reader for reader in record_readers() if reader.sniff(start)), None)
 
 
+def is_record(path: Path) -> bool:
+    """Whether a file that nobody named is one: many logs, tables and pickles of a folder are not ours."""
+    if not is_named_like_a_record(path):
+        return False
+    try:
+        start = head(path)
+    except TraceError:
+        return False
+    return any(reader.sniff(start) and reader.mark.search(start) for reader in record_readers())
+
+
 def is_named_like_a_record(path: Path) -> bool:
-    """Whether a file in a folder is worth a look. Many are not ours: what no reader knows is passed over in silence."""
+    """Whether a file in a folder is worth a look."""
     return any(reader.names.search(path.name) for reader in record_readers())
 
 

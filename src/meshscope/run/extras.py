@@ -15,7 +15,7 @@ import numpy as np
 
 from meshscope.errors import TraceError
 from meshscope.experiment import Experiment
-from meshscope.readers.records import is_named_like_a_record, record_reader_of
+from meshscope.readers.records import record_reader_of
 from meshscope.recording.entries import SensorFailed
 from meshscope.records import FlightRecord, MemoryRecord, Record, SensorRecord
 from meshscope.run.ledger import fold
@@ -35,16 +35,6 @@ class Extras:
 
     records: dict[Path, tuple[Record, ...]]
     refused: tuple[Refusal, ...] = ()
-
-
-def is_record(path: Path) -> bool:
-    """Whether a file of a folder is named like a record and is one: many logs and tables are not ours."""
-    if not is_named_like_a_record(path):
-        return False
-    try:
-        return record_reader_of(path) is not None
-    except TraceError:
-        return False
 
 
 def split(paths: Sequence[Path]) -> tuple[list[Path], Extras]:

@@ -16,7 +16,8 @@ import numpy as np
 from meshscope import readers
 from meshscope.errors import InputError, TraceError
 from meshscope.experiment import Experiment
-from meshscope.run.extras import is_record, split, with_records
+from meshscope.readers.records import is_record
+from meshscope.run.extras import split, with_records
 from meshscope.run.ledger import fold
 from meshscope.run.state import Run
 from meshscope.run.traces import unstepped
