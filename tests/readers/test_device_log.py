@@ -293,3 +293,10 @@ def test_no_value_of_a_record_is_anything_but_a_number(path: Path) -> None:
     record = log(path, HEADING + row(1, power="nan W") + row(2, power="1e400 W") + row(3))
     assert all(math.isfinite(value) for value in record.samples.value.tolist())
     assert series(record, "power_w") == [99.5]
+
+
+@pytest.mark.parametrize("stamp", ["9999/04/25 16:06:06", "9999-04-25T16:06:06Z", "99999999999.5"])
+def test_a_time_that_no_clock_has_shown_is_no_time(path: Path, stamp: str) -> None:
+    record = log(path, f"timestamp, utilization.gpu [%]\n{stamp}, 1 %\n")
+    assert record.samples.value.tolist() == []
+    assert record.counts.dropped == {"reading without a time": 1}

@@ -18,6 +18,7 @@ from meshscope.readers.decimals import UNKNOWN_NS, nanoseconds
 
 Ints = npt.NDArray[np.int64]
 
+_MOST_NS = 1 << 62
 _DAY_NS = 86_400_000_000_000
 _EPOCH = date(1970, 1, 1).toordinal()
 _YEAR_FIRST = re.compile(r"^(\d{4})([-/.]?)(\d{1,2})\2(\d{1,2})$")
@@ -93,7 +94,7 @@ def _local_ns(cell: str, *, is_day_first: bool) -> int:
         days = date(*parts).toordinal() - _EPOCH
     except ValueError:
         return int(UNKNOWN_NS)
-    return days * _DAY_NS + clock_ns if clock_ns != UNKNOWN_NS else int(UNKNOWN_NS)
+    return _fitting(days * _DAY_NS + clock_ns) if clock_ns != UNKNOWN_NS else int(UNKNOWN_NS)
 
 
 def _clock_ns(cell: str) -> int:
@@ -115,4 +116,9 @@ def _iso_ns(cell: str) -> int:
     whole = moment.replace(microsecond=0)
     fraction = re.search(r"\.(\d+)", cell)
     digits = (fraction[1] if fraction else "0")[:9].ljust(9, "0")
-    return int((whole - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) * 1_000_000_000 + int(digits)
+    return _fitting(int((whole - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) * 1_000_000_000 + int(digits))
+
+
+def _fitting(time_ns: int) -> int:
+    """A time that later sums still hold: no log is of the year 2116 or of 1824."""
+    return time_ns if abs(time_ns) < _MOST_NS else int(UNKNOWN_NS)
