@@ -171,3 +171,16 @@ def test_one_list_referred_to_a_thousand_times_is_no_snapshot(path: Path) -> Non
     held = segment(*blocks)
     with pytest.raises(TraceError, match="over and over"):
         snapshot(path, [held] * 1000)
+
+
+def test_a_pickle_of_something_else_is_not_taken_for_a_snapshot(path: Path) -> None:
+    for content in (pickle.dumps({"weights": [1, 2]}), b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03."):
+        path.write_bytes(content)
+        assert record_reader_of(path) is None
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_a_snapshot_of_any_protocol_is_recognised(path: Path, protocol: int) -> None:
+    path.write_bytes(pickle.dumps({"segments": [segment(block(0, MIB))], "device_traces": []}, protocol))
+    assert record_reader_of(path) is not None
+    assert len(read(path)) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from made_traces import UNIX_NS, XSpace, kernel, write_kineto
 
 from meshscope.analysis.devices import devices
 from meshscope.analysis.memory import memory
+from meshscope.readers.records import is_record
 from meshscope.records import FlightRecord, MemoryRecord, Record, SensorRecord
 from meshscope.run import Run, open_traces
 
@@ -141,3 +143,8 @@ def test_a_timeline_is_a_recording_with_its_categories(tmp_path: Path) -> None:
     assert [(c.name, c.size_bytes, c.how) for c in rank.categories] == [
         ("parameters", 70, "measured"), ("activations", 30, "measured"),
     ]  # fmt: skip
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    assert not is_record(tmp_path / "pipe.csv")

@@ -26,15 +26,17 @@ from meshscope.units import size
 
 KIND = "snapshot of torch's CUDA allocator"
 _ANY = re.compile(r"\.(pickle|pkl)(\.gz)?$", re.IGNORECASE)
-_MARK = re.compile(rb"segments|device_traces|total_size")
+# Protocols before 2 have no mark of their own: they begin with a dict or a list.
+_BEGINNINGS = (PICKLE, b"(d", b"(l", b"}q", b"]q")
+_MARK = re.compile(rb"segments|device_traces|total_size|segment_type")
 _LARGEST = 1 << 50
 _NO_CATEGORY = "an allocator's snapshot knows blocks, not what they are for"
 _ACTIVE = "active"
 
 
 def sniff(head: bytes) -> bool:
-    """Any pickle that is no flight recorder's: those are asked first, by module name. What it is shows its content."""
-    return head.startswith(PICKLE) or head.startswith((b"(dp", b"(lp"))
+    """A pickle that names what a snapshot has from its beginning on; a flight recorder's names other things."""
+    return head.startswith(_BEGINNINGS) and _MARK.search(head) is not None
 
 
 def read(path: Path) -> tuple[Record, ...]:
@@ -254,4 +256,4 @@ def _counts(states: dict[int, _State], past: dict[int, History], dropped: Counte
     return Counts(read=read, dropped=dict(dropped))
 
 
-RECORD_READER = RecordReader(format="torch memory snapshot", names=_ANY, sniff=sniff, read=read, mark=_MARK)
+RECORD_READER = RecordReader(format="torch memory snapshot", names=_ANY, sniff=sniff, read=read)

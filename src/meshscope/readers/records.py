@@ -24,15 +24,13 @@ _LARGEST_BYTES = 4 << 30
 class RecordReader:
     """``names`` finds the names worth a look in a folder; ``sniff`` decides from the first 4 kB, unpacked.
 
-    ``mark`` must be in those too where nobody named the file: a folder may hold any pickle. ``read`` gives one Record
-    per rank or device; it raises TraceError when nothing can be read.
+    ``read`` gives one Record per rank or device; it raises TraceError when nothing can be read.
     """
 
     format: str
     names: re.Pattern[str]
     sniff: Callable[[bytes], bool]
     read: Callable[[Path], tuple[Record, ...]]
-    mark: re.Pattern[bytes] = re.compile(b"")
 
 
 @cache
@@ -42,20 +40,22 @@ def record_readers() -> tuple[RecordReader, ...]:
 
 
 def record_reader_of(path: Path) -> RecordReader | None:
-    """The reader whose format the file's first bytes show; None for a trace and for what nobody knows."""
+    """The reader whose format the file's first bytes show; None for a trace, and for what nobody knows or is no file.
+
+    Raises TraceError when the file cannot be read.
+    """
+    if not path.is_file():
+        return None  # a pipe would be waited for
     start = head(path)
     return next((reader for reader in record_readers() if reader.sniff(start)), None)
 
 
 def is_record(path: Path) -> bool:
     """Whether a file that nobody named is one: many logs, tables and pickles of a folder are not ours."""
-    if not is_named_like_a_record(path):
-        return False
     try:
-        start = head(path)
+        return is_named_like_a_record(path) and record_reader_of(path) is not None
     except TraceError:
         return False
-    return any(reader.sniff(start) and reader.mark.search(start) for reader in record_readers())
 
 
 def is_named_like_a_record(path: Path) -> bool:
