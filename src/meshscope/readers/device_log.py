@@ -67,11 +67,13 @@ class _Sheet:
 
 
 def _cells(line: str) -> list[str]:
+    if '"' not in line:
+        return [cell.strip() for cell in line.split(",")]
     return [cell.strip() for cell in next(csv.reader([line], skipinitialspace=True), [])]
 
 
 def _is_heading(cells: list[str]) -> bool:
-    return len(cells) > 1 and any(map(fields.is_reading, cells)) and not any(map(fields.is_number, cells))
+    return len(cells) > 1 and not any(cell[:1].isdecimal() for cell in cells) and any(map(fields.is_reading, cells))
 
 
 def _is_bare(cells: list[str]) -> bool:

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -161,6 +162,7 @@ def column(field: str, cells: Sequence[str], unit: str) -> Column:
     return Column(field, value, why)
 
 
+@lru_cache(maxsize=65_536)  # cells repeat: a sensor has few different readings
 def _number(cell: str, unit: str) -> float:
     found = _CELL.match(cell)
     if found is None:
