@@ -122,3 +122,19 @@ def test_a_double_of_microseconds_gives_its_picoseconds_back(token: str) -> None
     expected = {"45960.646000000001": 45_960_646_000, "0.43099999999999999": 431_000, "9.9999999999999995e-07": 1,
                 "7200000000.5": 7_200_000_000_500_000}  # fmt: skip
     assert jax_trace._picoseconds(msgspec.Raw(token.encode())) == expected[token]
+
+
+def test_operations_that_only_a_program_could_tell_are_doubted(tmp_path: Path) -> None:
+    made = XSpace().plane("/host:CPU", [("tf_XLAEigen/1", [op("dot.4", 1, 5, 0), op("psum.7", 8, 2, 0)])])
+    (window,) = readers.read(write_jax_json(tmp_path / "a.trace.json.gz", made))
+    assert "1 operation is named after JAX's own" in dict(window.cannot_say)["collectives"]
+    (window,) = readers.read(write_jax_json(tmp_path / "a.trace.json.gz", XSpace().plane("/device:TPU:0", TPU)))
+    assert "collectives" not in dict(window.cannot_say)
+
+
+def test_a_profile_without_a_single_event_says_so(tmp_path: Path) -> None:
+    (window,) = readers.read(
+        write_jax_json(tmp_path / "a.trace.json.gz", XSpace().plane("/host:CPU", [("python", [])]))
+    )
+    assert window.device_kind == "none"
+    assert "no operation on any device plane" in dict(window.cannot_say)["breakdown"]

@@ -23,7 +23,7 @@ from meshscope.readers.stream import Source
 from meshscope.readers.tables import Table
 from meshscope.readers.xplane import windows_of
 from meshscope.readers.xplane_messages import message
-from meshscope.readers.xplane_space import Plane, Space
+from meshscope.readers.xplane_space import space
 from meshscope.spans import Window
 
 MOST_EVENTS = 1_000_000
@@ -33,6 +33,9 @@ _JSON = re.compile(rb"\A(\xef\xbb\xbf)?\s*\{")
 _PROCESS = re.compile(rb'"process_name"[^{}]*\{\s*"name"\s*:\s*"/(host|device):')
 _MARK = b'"highres-ticks"'
 _TORCH = re.compile(rb'"(schemaVersion|deviceProperties|distributedInfo|baseTimeNanoseconds)"')
+_JAX_NAME = re.compile(
+    r"^%?(psum|pmax|pmin|pmean|ppermute|pshuffle|pbroadcast|all_gather|reduce_scatter|(ragged_)?all_to_all)\w*(\.\w+)*$"
+)
 _STATS = ("hlo_op", "device_ordinal", "step_num", "name")
 _NO_JSON = msgspec.Raw(b"")
 _EXACT_PS = 1 << 52
@@ -70,8 +73,8 @@ def read(path: Path, *, t0_unix_ns: int | None = None, device_kind: str = "") ->
     dropped = gathered.dropped + document.dropped
     if source.cut_short or not document.is_complete:
         dropped[CUT_SHORT] = dropped[CUT_SHORT] or 1
-    found = Space(gathered.planes(), dropped)
-    windows = windows_of(found, path.name, t0_unix_ns)
+    found = space(gathered.content())
+    windows = windows_of(replace(found, dropped=found.dropped + dropped), path.name, t0_unix_ns)
     return tuple(_told(window, gathered, dict(document.repaired)) for window in windows)
 
 
@@ -123,10 +126,12 @@ class _Gathered:
         elif event.name == "thread_name":
             self.threads[event.pid, event.tid] = name
 
-    def planes(self) -> tuple[Plane, ...]:
-        return tuple(self._plane(pid) for pid in self.rows)
+    def content(self) -> bytes:
+        """What the xplane would have been: at least one plane, if an empty one."""
+        planes = [self._plane(pid) for pid in self.rows] or [message("Plane")(name=b"/host:none").SerializeToString()]
+        return b"".join(b"\x0a" + _varint(len(plane)) + plane for plane in planes)
 
-    def _plane(self, pid: Any) -> Plane:
+    def _plane(self, pid: Any) -> bytes:
         plane = message("Plane")(name=self.processes.get(pid, "").encode("utf-8", "replace"))
         names, stats = Table(), Table()
         for tid, rows in self.rows[pid].items():
@@ -139,7 +144,22 @@ class _Gathered:
             for name, number in table.items():
                 entry = entries.add(key=number + 1)
                 entry.value.id, entry.value.name = number + 1, name.encode("utf-8", "replace")
-        return Plane(plane)
+        content: bytes = plane.SerializeToString()
+        return content
+
+    @property
+    def named_by_jax(self) -> int:
+        """How many operations have a name of JAX's own and no text that says what they do."""
+        rows = (row for threads in self.rows.values() for rows in threads.values() for row in rows)
+        return sum(1 for row in rows if _JAX_NAME.match(row.name))
+
+
+def _varint(value: int) -> bytes:
+    digits = bytearray()
+    while value > 127:
+        digits.append(value & 127 | 128)
+        value >>= 7
+    return bytes((*digits, value))
 
 
 def _picoseconds(token: msgspec.Raw) -> int | None:
@@ -157,11 +177,15 @@ def _picoseconds(token: msgspec.Raw) -> int | None:
 
 def _told(window: Window, gathered: _Gathered, repaired: dict[str, int]) -> Window:
     counts = replace(window.counts, read=gathered.read, repaired=repaired)
+    window = replace(window, counts=counts)
+    if named := gathered.named_by_jax:
+        are = "operation is" if named == 1 else "operations are"
+        why = f"{named} {are} named after JAX's own, and the JSON holds no program to say what they do: the xplane does"
+        window = replace(window, cannot_say=(*window.cannot_say, ("collectives", why)))
     if gathered.timed < MOST_EVENTS:
-        return replace(window, counts=counts)
+        return window
     why = f"the JSON holds {gathered.timed} events, and XLA drops what is beyond {MOST_EVENTS}: open the .xplane.pb"
-    cannot_say = (*window.cannot_say, ("events", why))
-    return replace(window, counts=counts, cannot_say=cannot_say, is_complete=False)
+    return replace(window, cannot_say=(*window.cannot_say, ("events", why)), is_complete=False)
 
 
 READER = Reader(format="JAX trace JSON", suffixes=(".trace.json.gz", ".json.gz"), sniff=sniff, read=read)
