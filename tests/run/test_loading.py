@@ -258,8 +258,8 @@ def test_the_time_left_is_by_the_pace_of_what_had_to_be_read(tmp_path: Path) -> 
 
 def test_load_keeps_the_order_of_the_files(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     mixed = [files[2], files[0], files[1]]
-    windows, refused, notes = load(mixed)
-    assert (list(windows), refused, notes) == (mixed, [], [])
+    loaded = load(mixed)
+    assert (list(loaded.windows), loaded.refused, loaded.notes) == (mixed, [], [])
 
 
 class TestOpening:

@@ -10,10 +10,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from meshscope.experiment import Experiment
+from meshscope.run.extras import Extras, with_records
 from meshscope.run.finding import Refusal, trace_files
 from meshscope.run.grouping import Filed, Group, together
 from meshscope.run.ledger import fold
-from meshscope.run.loading import SoFar, Windows, load
+from meshscope.run.loading import Records, SoFar, Windows, load
 from meshscope.run.state import Run
 from meshscope.run.traces import unstepped
 from meshscope.spans import Window
@@ -50,13 +51,14 @@ def open_files(
     files: Iterable[Path], *, jobs: int | None = None, watch: Callable[[SoFar], None] = lambda _: None
 ) -> Opened:
     """The same for files that were found already."""
-    windows, refused, notes = load(tuple(dict.fromkeys(files)), jobs=jobs, watch=watch)
-    return Opened(runs_of(windows), tuple(refused), tuple(notes))
+    loaded = load(tuple(dict.fromkeys(files)), jobs=jobs, watch=watch)
+    return Opened(runs_of(loaded.windows, loaded.records), tuple(loaded.refused), tuple(loaded.notes))
 
 
-def runs_of(windows: Windows) -> tuple[Run, ...]:
-    """The runs that some files' windows make up."""
-    return tuple(_run(group) for group in together([Filed(path, found) for path, found in windows.items()]))
+def runs_of(windows: Windows, records: Records) -> tuple[Run, ...]:
+    """The runs that some files' windows make up, with the records that are of them; then those of records alone."""
+    groups = together([Filed(path, found) for path, found in windows.items()])
+    return with_records((_run(group) for group in groups), Extras(records))
 
 
 def _run(group: Group) -> Run:

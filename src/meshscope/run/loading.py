@@ -21,12 +21,15 @@ from meshscope import readers
 from meshscope.errors import TraceError
 from meshscope.readers.column_cache import WORTH_BYTES, Cache
 from meshscope.readers.kept import usual
+from meshscope.readers.records import RecordReader, record_reader_of
 from meshscope.readers.worker import Asked
+from meshscope.records import Record
 from meshscope.run.pool import Finished, Pool
 from meshscope.spans import Window
 from meshscope.units import NS_PER_S
 
 Windows = dict[Path, tuple[Window, ...]]
+Records = dict[Path, tuple[Record, ...]]
 Refusal = tuple[str, str, str]
 
 # Starting a process takes as long as reading this much; a packed file holds some eight times its size.
@@ -59,9 +62,9 @@ class SoFar:
 class Loading:
     """The reading of some files; ``pump`` carries it on and is called by one thread. Close it, or use ``with``.
 
-    ``windows`` grow as files are done, in unix ns; ``beginnings`` hold windows of the first bytes of files that are
-    not done, with the share of the file that they are; ``refused`` lists (path, why, hint); ``notes`` say what does
-    not work as it might. With ``looks_ahead`` beginnings are read.
+    ``windows`` grow as files are done, in unix ns, ``records`` for files without spans; ``beginnings`` hold windows of
+    the first bytes of files that are not done, with the share of the file that they are; ``refused`` lists (path, why,
+    hint); ``notes`` say what does not work as it might. With ``looks_ahead`` beginnings are read.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class Loading:
         clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self.windows: Windows = {}
+        self.records: Records = {}
         self.beginnings: dict[Path, tuple[float, tuple[Window, ...]]] = {}
         self.refused: list[Refusal] = []
         self.notes: list[str] = []
@@ -82,6 +86,7 @@ class Loading:
         self._cache = cache
         self._sizes = {path: _size(path) for path in files}
         self._unseen = deque(files)
+        self._without_spans: deque[tuple[Path, RecordReader]] = deque()
         self._here: deque[Path] = deque()
         self._to_read: deque[Path] = deque()
         self._looks: deque[tuple[Path, int]] = deque()
@@ -122,7 +127,14 @@ class Loading:
 
     @property
     def is_done(self) -> bool:
-        return len(self.windows) + len(self.refused) == len(self.files)
+        return self._files_done == len(self.files)
+
+    @property
+    def _files_done(self) -> int:
+        return len(self.windows) + len(self.records) + len(self.refused)
+
+    def is_read(self, path: Path) -> bool:
+        return path in self.windows or path in self.records
 
     @property
     def so_far(self) -> SoFar:
@@ -132,7 +144,7 @@ class Loading:
         done = self._done_bytes + sum(min(told.read_bytes, self._sizes[path]) for path, told in reading)
         return SoFar(
             files=len(self.files),
-            files_done=len(self.windows) + len(self.refused),
+            files_done=self._files_done,
             total_bytes=total,
             read_bytes=min(done, total),
             events=self._done_events + sum(told.events for _, told in reading),
@@ -155,6 +167,8 @@ class Loading:
             self._look_up(self._unseen.popleft())
             if not self._unseen:
                 self._share_out()
+        elif self._without_spans:
+            self._read_record(*self._without_spans.popleft())
         elif self._here:
             self._read_here(self._here.popleft())
         else:
@@ -165,6 +179,15 @@ class Loading:
         return not self.is_done
 
     def _look_up(self, path: Path) -> None:
+        """Put a file where it belongs, or take it from the cache."""
+        try:
+            reader = record_reader_of(path)
+        except TraceError as error:
+            self._refuse(path, error.message, error.hint)
+            return
+        if reader is not None:
+            self._without_spans.append((path, reader))
+            return
         worth = self._cache is not None and self._sizes[path] >= WORTH_BYTES
         found = self._cache.find(path) if self._cache is not None and worth else None
         if found is None:
@@ -187,6 +210,15 @@ class Loading:
 
     def _cost(self, path: Path) -> int:
         return self._sizes[path] * (_PACKED if path.suffix == ".gz" else 1)
+
+    def _read_record(self, path: Path, reader: RecordReader) -> None:
+        try:
+            found = reader.read(path)
+        except TraceError as error:
+            self._refuse(path, error.message, error.hint)
+        else:
+            self.records[path] = found
+            self._settle(path, 0)
 
     def _read_here(self, path: Path) -> None:
         try:
@@ -260,15 +292,13 @@ class Loading:
             self.notes.append(text)
 
 
-def load(
-    files: Iterable[Path], *, jobs: int | None = None, watch: Callable[[SoFar], None] = lambda _: None
-) -> tuple[Windows, list[Refusal], list[str]]:
-    """Read files to the end, telling ``watch`` how far it is: windows by path, refusals, and notes."""
+def load(files: Iterable[Path], *, jobs: int | None = None, watch: Callable[[SoFar], None] = lambda _: None) -> Loading:
+    """Read files to the end, telling ``watch`` how far it is."""
     with Loading(tuple(files), cache=usual(), jobs=jobs) as loading:
         while loading.pump(_PATIENCE_S):
             watch(loading.so_far)
-        windows = {path: loading.windows[path] for path in loading.files if path in loading.windows}
-        return windows, loading.refused, loading.notes
+        loading.windows = {path: loading.windows[path] for path in loading.files if path in loading.windows}
+        return loading
 
 
 _PATIENCE_S = 0.2

@@ -57,7 +57,7 @@ class Opening:
         self._seen = Seen(so_far=loading.so_far, refused=self._refused)
         self._fault: BaseException | None = None
         self._is_closing = False
-        self._known = (-1, -1, -1)
+        self._known = (-1, -1, -1, -1)
         self._fold_again_ns = 0
         self._thread = threading.Thread(target=self._run, name="meshscope-loading", daemon=True)
 
@@ -89,7 +89,7 @@ class Opening:
         """Take down how far it is, and fold the runs anew where that is due."""
         loading, now_ns = self._loading, self._clock()
         so_far, refused, notes = loading.so_far, (*self._refused, *loading.refused), tuple(loading.notes)
-        known = (len(loading.windows), loading.looks, len(loading.refused))
+        known = (len(loading.windows), len(loading.records), loading.looks, len(loading.refused))
         if known == self._known or (now_ns < self._fold_again_ns and not is_last):
             self._seen = replace(self._seen, so_far=so_far, refused=refused, notes=notes)
             return
@@ -111,7 +111,7 @@ def folded(loading: Loading) -> tuple[tuple[Run, ...], dict[str, float]]:
     """
     beginnings = {path: windows for path, (_, windows) in loading.beginnings.items()}
     windows: Windows = {**{p: loading.windows[p] for p in loading.files if p in loading.windows}, **beginnings}
-    runs = _named(runs_of(windows))
+    runs = _named(runs_of(windows, loading.records))
     return runs, {run.name: _share(run, loading) for run in runs if _share(run, loading) < 1}
 
 
@@ -121,11 +121,8 @@ def _share(run: Run, loading: Loading) -> float:
     refused = {Path(path) for path, _, _ in loading.refused}
     # Hosts write into folders side by side.
     near = {parent for folder in folders for parent in (folder, folder.parent)}
-    waiting = [
-        p
-        for p in loading.files
-        if (p.parent in near or p.parent.parent in near) and p not in loading.windows and p not in refused
-    ]
+    unread = (path for path in loading.files if not loading.is_read(path) and path not in refused)
+    waiting = [path for path in unread if path.parent in near or path.parent.parent in near]
     concerned = {*mine, *waiting}
     total = sum(loading.size_of(path) for path in concerned)
     read = sum(loading.size_of(p) * (1.0 if p in loading.windows else loading.share_of(p)) for p in concerned)

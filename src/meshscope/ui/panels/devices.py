@@ -59,7 +59,8 @@ def question(scene: Scene) -> Sensors:
         return Sensors()
     found = devices(run)
     newest = max((int(reading.time_ns[-1]) for reading in found.fields if reading.count), default=None)
-    at = None if newest is None else newest + run.experiment.t0_unix_ns
+    # A log without a zone does not tell when it was made.
+    at = None if newest is None or not run.experiment.t0_unix_ns else newest + run.experiment.t0_unix_ns
     capacity = {(r.device, _CAPACITIES[r.field]): r.last for r in found.fields if r.field in _CAPACITIES}
     called = _called(found.fields, run)
     named = [replace(r, device=called.get(r.device, r.device)) for r in found.fields if r.field not in _CAPACITIES]
@@ -170,5 +171,7 @@ PANEL = Panel(
     question=question,
     draw=draw,
     fresh=lambda answer: answer.fresh,
+    of=("recording", "traces"),
+    suits=lambda scene: scene.is_recorded or (scene.run is not None and bool(len(scene.run.samples.time_ns))),
     depends=lambda scene: (len(scene.run.samples.time_ns), len(scene.run.sensor_failures)) if scene.run else (),
 )
