@@ -205,9 +205,10 @@ def test_the_unchanged_head_written_anew_is_believed(windows: tuple[Window, ...]
     assert_same(unpacked(rewritten(packed(tmp_path / "x", windows), lambda head: None)), windows)
 
 
-@pytest.mark.parametrize(
-XX, ("link", -5), ("kind", 200), ("lane", 77), ("rule", 999)]
-)
+WRONG = [("link", 10**6), ("link", -5), ("kind", 200), ("lane", 77), ("rule", 999)]
+
+
+@pytest.mark.parametrize(("column", "value"), WRONG)
 def test_numbers_that_point_nowhere_are_damage(
     windows: tuple[Window, ...], tmp_path: Path, column: str, value: int
 ) -> None:

@@ -103,13 +103,5 @@ def version(run: Run | None) -> tuple[object, ...]:
     counts = tuple(len(entries) for entries in told)
     # A trace that is read further has the same windows, with more in them.
     read = sum(window.counts.read for window in run.windows)
-    return (
-        run.path,
-        len(run.steps),
-        len(run.windows),
-        len(run.records),
-        read,
-        len(run.refused),
-        run.ended is not None,
-        *counts,
-    )
+    traced = (len(run.windows), len(run.records), read, len(run.refused))
+    return (run.path, len(run.steps), *traced, run.ended is not None, *counts)
