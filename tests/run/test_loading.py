@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import time
 from pathlib import Path
 
@@ -213,6 +214,19 @@ class TestBeginnings:
             finish(loading)
             assert loading.beginnings == {}
             assert_same(loading.windows[big], readers.read(big))
+
+    def test_a_look_that_is_killed_leaves_nothing_behind(
+        self, big: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+        (tmp_path / "tmp").mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        with Loading([big], jobs=1, looks_ahead=True, here_bytes=-1) as loading:
+            end = time.monotonic() + PATIENCE_S
+            while not list((tmp_path / "tmp").rglob("big.json")):
+                assert time.monotonic() < end
+                loading.pump(0.001)
+        assert list((tmp_path / "tmp").iterdir()) == []
 
     def test_a_run_is_called_partial_until_its_files_are_read(self, big: Path) -> None:
         opening = Opening(Loading([big], jobs=1, looks_ahead=True, here_bytes=-1))

@@ -76,10 +76,8 @@ def version() -> str:
     """A digest of the readers' source and of what they classify by: it changes whenever an answer might."""
     digest = hashlib.blake2b(__version__.encode(), digest_size=20)
     here = Path(__file__).parent
-    for source in sorted(
-        (*here.rglob("*.py"), *(here.parent / name for name in ("spans.py", "kinds.py", "patterns.py")))
-    ):
-        digest.update(source.name.encode() + b"\0" + (source.read_bytes() if source.is_file() else b""))
+    for source in sorted((*here.rglob("*.py"), *here.parent.glob("*.py"), *here.parent.glob("fast/**/*.py"))):
+        digest.update(str(source.relative_to(here.parent)).encode() + b"\0" + source.read_bytes())
     return digest.hexdigest()
 
 

@@ -41,12 +41,13 @@ _BLOCK_BYTES = 1 << 20
 class Asked(msgspec.Struct, kw_only=True):
     """Read ``path`` (as ``os.fsencode`` has it, in Latin-1), or only its first ``prefix_bytes`` where that is not 0.
 
-    ``cache`` is the folder to keep it in, "" for none.
+    ``cache`` is the folder to keep it in, "" for none; ``scratch`` is one for links, which whoever asks clears away.
     """
 
     path: str
     device_kind: str = ""
     prefix_bytes: int = 0
+    scratch: str = ""
     cache: str = ""
     cache_limit_bytes: int = 0
 
@@ -112,7 +113,7 @@ def read(asked: Asked, meter: Meter) -> tuple[Told, IO[bytes] | None]:
 def _read(path: Path, asked: Asked, meter: Meter) -> tuple[tuple[Window, ...], Hashing | None]:
     with metered(meter):
         if asked.prefix_bytes:
-            with prefix(path, asked.prefix_bytes) as beginning:
+            with prefix(path, asked.prefix_bytes, asked.scratch) as beginning:
                 return readers.read(beginning, device_kind=asked.device_kind), None
         hashing = Hashing(path) if asked.cache else None  # a thread has a context of its own, so it is not metered
         return readers.read(path, device_kind=asked.device_kind), hashing
@@ -127,19 +128,23 @@ def nameless(windows: tuple[Window, ...]) -> IO[bytes]:
 
 
 @contextlib.contextmanager
-def prefix(path: Path, size_bytes: int) -> Iterator[Path]:
-    """A file of the same name with the beginning of the content, as a file that is cut short would have it."""
-    with tempfile.TemporaryDirectory(prefix="meshscope-") as folder:
-        beginning = Path(folder) / path.name
-        try:
-            with path.open("rb") as whole, beginning.open("wb") as part:
-                left = size_bytes
-                while left > 0 and (block := whole.read(min(left, _BLOCK_BYTES))):
-                    part.write(block)
-                    left -= len(block)
-        except OSError as error:
-            raise TraceError(f"The beginning of {path.name} cannot be looked at: {error.strerror}.") from error
-        yield beginning
+def prefix(path: Path, size_bytes: int, scratch: str) -> Iterator[Path]:
+    """A file of the same name with the beginning of the content, as a file that is cut short would have it.
+
+    The content has no name of its own, so that nothing of it is left by a process that is killed.
+    """
+    try:
+        with path.open("rb") as whole, tempfile.TemporaryFile() as part:
+            left = size_bytes
+            while left > 0 and (block := whole.read(min(left, _BLOCK_BYTES))):
+                part.write(block)
+                left -= len(block)
+            part.flush()
+            link = Path(tempfile.mkdtemp(dir=scratch)) / path.name
+            link.symlink_to(f"/proc/{os.getpid()}/fd/{part.fileno()}")
+            yield link
+    except OSError as error:
+        raise TraceError(f"The beginning of {path.name} cannot be looked at: {error.strerror}.") from error
 
 
 @contextlib.contextmanager

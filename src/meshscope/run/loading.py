@@ -8,6 +8,8 @@ cores are free, the beginnings of big files are read first: windows "so far", wh
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -98,6 +100,7 @@ class Loading:
         cores = len(os.sched_getaffinity(0))
         self._pool = Pool(max(jobs or cores, 1))
         self._is_closed = False
+        self._scratch = ""
         self.looks = 0
 
     def __enter__(self) -> Self:
@@ -112,6 +115,8 @@ class Loading:
         if self._pool.close() and self._cache is not None:
             with suppress(OSError):
                 self._cache.shrink()
+        if self._scratch:
+            shutil.rmtree(self._scratch, ignore_errors=True)
 
     def interrupt(self) -> None:
         """From another thread: kill the processes, so that whoever pumps soon finds that it is over."""
@@ -206,7 +211,10 @@ class Loading:
         self._to_read.extend(waiting)
         if self._looks_ahead:
             big = [path for path in waiting if self._sizes[path] >= _LOOKED_AT_FROM_BYTES]
-            self._looks.extend((path, FIRST_LOOK_BYTES) for path in big[:_MOST_LOOKS])
+            # Where there is no room for links, there is no looking ahead.
+            with suppress(OSError):
+                self._scratch = tempfile.mkdtemp(prefix="meshscope-") if big else ""
+                self._looks.extend((path, FIRST_LOOK_BYTES) for path in big[:_MOST_LOOKS])
 
     def _cost(self, path: Path) -> int:
         return self._sizes[path] * (_PACKED if path.suffix == ".gz" else 1)
@@ -247,6 +255,7 @@ class Loading:
         return Asked(
             path=os.fsencode(path).decode("latin-1"),
             prefix_bytes=prefix,
+            scratch=self._scratch if prefix else "",
             cache=str(self._cache.folder) if self._cache is not None and keeps else "",
             cache_limit_bytes=self._cache.limit_bytes if self._cache is not None else 0,
         )
