@@ -18,6 +18,7 @@ class Traced:
     """``mean`` is the mean complete step over all ranks (``is_stepped``), else the mean rank's whole windows.
 
     None where no rank has device work: ``why`` then says why. ``share`` adds up to 1, as in the comparison;
+    ``told`` names what there is where there are no spans (a snapshot of the allocator, a device log).
     ``exposed_in`` is the collective that most of the exposed time is in, "" where it is not mostly one.
     """
 
@@ -35,6 +36,7 @@ class Traced:
     dropped: int
     repaired: int
     why: str
+    told: str = ""
 
 
 def traced(run: Run) -> Traced:
@@ -62,6 +64,7 @@ def traced(run: Run) -> Traced:
         dropped=sum(sum(count.dropped.values()) for count in counts),
         repaired=sum(sum(count.repaired.values()) for count in counts),
         why="; ".join(reasons) if mean is None else "",
+        told="" if run.windows else ", ".join(dict.fromkeys(record.kind for record in run.records)),
     )
 
 
@@ -82,6 +85,8 @@ def _mostly(run: Run) -> str:
 
 def sentence(found: Traced) -> str:
     """What there is to say of it first, every share with what it is a share of."""
+    if found.told:
+        return f"No spans were traced here; there is: {found.told}."
     if found.mean is None:
         return f"No device work to split: {found.why}." if found.why else "No device work to split."
     who = counted(found.ranks, "rank")

@@ -153,4 +153,5 @@ PANEL = Panel(
     fresh=lambda answer: answer.fresh,
     depends=depends,
     of=("recording", "traces"),
+    suits=lambda scene: scene.is_recorded or scene.run is None or bool(scene.run.windows),
 )

@@ -169,4 +169,5 @@ PANEL = Panel(
     fresh=lambda split: split.fresh,
     depends=depends,
     of=("recording", "traces"),
+    suits=lambda scene: scene.is_recorded or scene.run is None or bool(scene.run.windows),
 )

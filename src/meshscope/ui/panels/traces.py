@@ -118,7 +118,7 @@ def _clipped(name: str, width: int) -> str:
 
 def _of(found: Traced) -> str:
     kind = found.device_kind.upper() if found.device_kind != "none" else "host"
-    return f"{printable(found.framework)} · {kind}"
+    return f"{printable(found.framework)} · {kind}" if found.framework else kind
 
 
 def _row(found: Traced, table: Table, columns: tuple[Placed, ...], frame: Frame) -> list[Piece]:
@@ -140,7 +140,7 @@ def _row(found: Traced, table: Table, columns: tuple[Placed, ...], frame: Frame)
         "ranks": [(str(found.ranks), text)],
         "steps": [(ranges(found.steps, most=3) or UNKNOWN, text)],
         "time": [(duration(mean.span_ns) if mean else UNKNOWN, text)],
-        "bar": bar if found.share else [(clip("no device work", width), "faint")],
+        "bar": bar if found.share else [(clip(found.told or "no device work", width), "faint")],
         "exposed": [(percent(ratio(mean.exposed_ns, mean.span_ns)) if mean else UNKNOWN, text)],
         "idle": [(percent(ratio(mean.idle_ns, mean.span_ns)) if mean else UNKNOWN, text)],
         "events": [(grouped(found.events), "quiet")],
