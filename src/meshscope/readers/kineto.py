@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from meshscope.kinds import Kind
 from meshscope.readers import kineto_cpu, kineto_gloo, kineto_gpu
-from meshscope.readers.kineto_columns import COPY, KERNEL, Columns, columns
+from meshscope.readers.kineto_columns import Columns, columns
 from meshscope.readers.kineto_doubts import doubts, is_jax_copy, none_why
+from meshscope.readers.kineto_repairs import device_rows, repaired
 from meshscope.readers.reader import Reader
 from meshscope.readers.told import Told, renamed
 from meshscope.readers.windows import EARLIEST_UNIX_NS, NO_ABSOLUTE_TIME, WORK, extent, step_bounds, step_of
@@ -37,8 +38,8 @@ def sniff(head: bytes) -> bool:
 
 def read(path: Path, *, t0_unix_ns: int | None = None, device_kind: str = "") -> tuple[Window, ...]:
     """See :class:`meshscope.readers.reader.Read`."""
-    found = columns(path)
-    is_device = _device_rows(found)
+    found = repaired(columns(path))
+    is_device = device_rows(found)
     if is_device.any():
         draft = _gpu(found, is_device)
     elif kineto_cpu.has_gloo(found) or device_kind == "cpu":
@@ -58,16 +59,6 @@ class _Draft:
     size_bytes: Ints
     call: Ints | None
     cannot_say: tuple[tuple[str, str], ...]
-
-
-def _device_rows(found: Columns) -> npt.NDArray[np.bool_]:
-    """Device events with a time: kernels that the profiler lost have none (start and duration 0)."""
-    is_device = found.is_of(KERNEL + COPY)
-    lost = is_device & (found.start_ns == 0) & (found.dur_ns == 0)
-    if lost.any() and bool((found.start_ns[is_device] > 0).any()):
-        found.dropped["device event without a time"] = int(lost.sum())
-        is_device = is_device & ~lost
-    return is_device
 
 
 def _gpu(found: Columns, is_device: npt.NDArray[np.bool_]) -> _Draft:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meshscope.readers.chrome import CUT_SHORT, Document
-from meshscope.readers.decimals import UNKNOWN_NS, nanoseconds
+from meshscope.readers.decimals import nanoseconds
 from meshscope.readers.sizes import itemsize, message
 from meshscope.readers.stream import Source
 from meshscope.readers.tables import Table
@@ -56,7 +56,7 @@ class Event(msgspec.Struct, gc=False):
     cat: str | None = None
     name: str | None = None
     ts: msgspec.Raw = _NO_JSON
-    dur: msgspec.Raw = msgspec.Raw(b"0")
+    dur: msgspec.Raw = _NO_JSON
     pid: int | str | float | None = None
     tid: int | str | float | None = None
     args: Args | None = None
@@ -70,6 +70,8 @@ _decode: Callable[[bytes], list[Event]] = msgspec.json.Decoder(list[Event]).deco
 class Columns:
     """n complete events as columns of shape (n,), times in ns as the file counts them (its base not yet added).
 
+    As scanned, a time that is missing or no number is UNKNOWN_NS, and nothing is said of what can be believed:
+    :func:`meshscope.readers.kineto_repairs.repaired` does that, for every scanner alike.
     ``category`` (lower case), ``name`` and ``thread`` index their tables; the others are −1 where not said.
     ``memory_*`` are the m allocator events; ``device_type`` is 0 for host memory.
     """
@@ -111,9 +113,9 @@ class Columns:
         return np.isin(self.category, np.array(codes, dtype=np.int32))
 
 
-_PER_ROW = ("start_ns", "dur_ns", "category", "name", "thread", "device", "stream", "correlation", "sequence",
+PER_ROW = ("start_ns", "dur_ns", "category", "name", "thread", "device", "stream", "correlation", "sequence",
             "elements", "size_bytes", "collective", "group", "dtype")  # fmt: skip
-_PER_ALLOCATION = ("memory_time_ns", "memory_total_bytes", "memory_device_type", "memory_device")
+PER_ALLOCATION = ("memory_time_ns", "memory_total_bytes", "memory_device_type", "memory_device")
 _INT32 = frozenset({"category", "name", "thread", "collective", "group", "dtype"})
 
 
@@ -121,7 +123,7 @@ class _Gathering:
     """Columns while a file is being read."""
 
     def __init__(self) -> None:
-        self.parts: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in _PER_ROW + _PER_ALLOCATION}
+        self.parts: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in PER_ROW + PER_ALLOCATION}
         self.categories, self.names, self.threads = Table(), Table(), Table()
         self.collectives, self.groups, self.dtypes = Table(), Table(), Table()
         self.thread_names: dict[Thread, tuple[str, ...]] = {}
@@ -144,7 +146,7 @@ class _Gathering:
             "name": self.names.codes([row.name for row in rows]),
             "thread": self.threads.codes([(row.pid, row.tid) for row in rows]),
         }
-        for name in _PER_ROW:
+        for name in PER_ROW:
             if name not in part:
                 part[name] = np.full(len(rows), -1, dtype=np.int32 if name in _INT32 else np.int64)
         self._fill_device(rows, part)
@@ -203,11 +205,8 @@ class _Gathering:
             self.parts[name].append(np.array(values, dtype=np.int64))
 
     def columns(self, document: Document[Event], cut_short: str) -> Columns:
-        """The columns, without the rows that have no time."""
         whole = {name: _joined(parts, name) for name, parts in self.parts.items()}
         dropped = dict(document.dropped)
-        keep = _has_time(whole["start_ns"], whole["dur_ns"], dropped)
-        whole |= {name: whole[name][keep] for name in _PER_ROW}
         whole["category"], categories = _lower(whole["category"], tuple(str(c or "") for c in self.categories))
         if cut_short or not document.is_complete:
             dropped.setdefault(CUT_SHORT, 1)
@@ -245,17 +244,6 @@ def _int(value: Any) -> int:
 def _joined(parts: list[npt.NDArray[Any]], name: str) -> npt.NDArray[Any]:
     empty = np.empty(0, dtype=np.int32 if name in _INT32 else np.int64)
     return np.concatenate(parts) if parts else empty
-
-
-def _has_time(start_ns: Ints, dur_ns: Ints, dropped: dict[str, int]) -> npt.NDArray[np.bool_]:
-    """Rows with a start and a duration that is not negative; the others are counted."""
-    no_time: npt.NDArray[np.bool_] = (start_ns == UNKNOWN_NS) | (dur_ns == UNKNOWN_NS)
-    negative: npt.NDArray[np.bool_] = ~no_time & (dur_ns < 0)
-    for reason, rows in (("no time", no_time), ("negative duration", negative)):
-        if rows.any():
-            dropped[reason] = int(rows.sum())
-    keep: npt.NDArray[np.bool_] = ~(no_time | negative)
-    return keep
 
 
 def _lower(category: Small, categories: tuple[str, ...]) -> tuple[Small, tuple[str, ...]]:
