@@ -5,6 +5,7 @@ Only what an answer needs is decoded; arguments are looked at where their catego
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +15,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from meshscope.readers.chrome import CUT_SHORT, Document
+from meshscope.readers.chrome import CUT_SHORT, DAMAGED, NOT_AN_EVENT, Document
 from meshscope.readers.decimals import nanoseconds
+from meshscope.readers.kineto_pairs import pairs
 from meshscope.readers.sizes import itemsize, message
 from meshscope.readers.stream import Source
 from meshscope.readers.tables import Table
@@ -28,6 +30,7 @@ KERNEL = ("kernel",)
 COPY = ("gpu_memcpy", "gpu_memset", "memcpy", "memset")
 RUNTIME = ("cuda_runtime", "cuda_driver", "runtime", "privateuse1_runtime", "xpu_runtime")
 _COMMUNICATION = ("gloo:", "mpi:", "ucc:", "c10d::", "_c10d_functional")
+_NAMES_PER_THREAD = 16
 _NO_JSON = msgspec.Raw(b"")
 
 
@@ -128,20 +131,30 @@ class _Gathering:
         self.collectives, self.groups, self.dtypes = Table(), Table(), Table()
         self.thread_names: dict[Thread, tuple[str, ...]] = {}
         self.read = 0
+        self._halves: list[Event] = []
         self._communicates: dict[int, bool] = {}
 
     def take(self, events: list[Event]) -> None:
         self.read += len(events)
         rows = [event for event in events if event.ph == "X"]
-        self._take_rows(rows)
+        self._take_rows(rows, [row.dur for row in rows])
         if len(rows) < len(events):
+            self._halves += [event for event in events if event.ph in {"B", "E"}]
             self._take_thread_names([e for e in events if e.ph == "M" and e.name == "thread_name"])
             self._take_allocations([e for e in events if e.ph == "i" and e.name == "[memory]"])
 
-    def _take_rows(self, rows: list[Event]) -> None:
+    def take_pairs(self) -> dict[str, int]:
+        """Makes rows of beginnings and ends, once all are there; what found no partner, by reason."""
+        time_ns = nanoseconds([half.ts for half in self._halves])
+        begins, ends, left = pairs(self._halves, time_ns)
+        if begins:
+            self._take_rows([self._halves[row] for row in begins], time_ns[ends] - time_ns[begins])
+        return left
+
+    def _take_rows(self, rows: list[Event], durations: list[msgspec.Raw] | Ints) -> None:
         part: dict[str, npt.NDArray[Any]] = {
             "start_ns": nanoseconds([row.ts for row in rows]),
-            "dur_ns": nanoseconds([row.dur for row in rows]),
+            "dur_ns": nanoseconds(durations) if isinstance(durations, list) else durations,
             "category": self.categories.codes([row.cat for row in rows]),
             "name": self.names.codes([row.name for row in rows]),
             "thread": self.threads.codes([(row.pid, row.tid) for row in rows]),
@@ -172,7 +185,7 @@ class _Gathering:
             part["dtype"][at] = self.dtypes[str(args.dtype)]
         elements = max(_int(args.in_elements), _int(args.out_elements))
         width = itemsize(str(args.dtype))
-        part["size_bytes"][at] = elements * width if elements >= 0 and width else -1
+        part["size_bytes"][at] = _int(elements * width) if elements >= 0 and width else -1
         part["sequence"][at] = _int(args.sequence)
 
     def _fill_communication(self, rows: list[Event], part: dict[str, npt.NDArray[Any]]) -> None:
@@ -184,15 +197,17 @@ class _Gathering:
         for at in np.flatnonzero(np.isin(part["name"], wanted)).tolist():
             args = rows[at].args or _NO_ARGS
             moved = message(bytes(args.dims), bytes(args.types))
-            part["elements"][at], part["size_bytes"][at] = moved.elements, moved.size_bytes
+            part["elements"][at], part["size_bytes"][at] = _int(moved.elements), _int(moved.size_bytes)
             if moved.dtype:
                 part["dtype"][at] = self.dtypes[moved.dtype]
 
     def _take_thread_names(self, events: list[Event]) -> None:
         for event in events:
             if event.args is not None and event.args.label is not None:
-                thread = (event.pid, event.tid)
-                self.thread_names[thread] = (*self.thread_names.get(thread, ()), str(event.args.label))
+                thread, label = (event.pid, event.tid), str(event.args.label)
+                known = self.thread_names.get(thread, ())
+                if label not in known and len(known) < _NAMES_PER_THREAD:
+                    self.thread_names[thread] = (*known, label)
 
     def _take_allocations(self, events: list[Event]) -> None:
         args = [event.args or _NO_ARGS for event in events]
@@ -205,8 +220,8 @@ class _Gathering:
             self.parts[name].append(np.array(values, dtype=np.int64))
 
     def columns(self, document: Document[Event], cut_short: str) -> Columns:
+        dropped = Counter(document.dropped) + Counter(self.take_pairs())
         whole = {name: _joined(parts, name) for name, parts in self.parts.items()}
-        dropped = dict(document.dropped)
         whole["category"], categories = _lower(whole["category"], tuple(str(c or "") for c in self.categories))
         if cut_short or not document.is_complete:
             dropped.setdefault(CUT_SHORT, 1)
@@ -220,8 +235,8 @@ class _Gathering:
             dtypes=tuple(self.dtypes),
             thread_names=self.thread_names,
             metadata=document.metadata,
-            read=self.read,
-            dropped=dropped,
+            read=self.read + document.dropped[DAMAGED] + document.dropped[NOT_AN_EVENT],
+            dropped=dict(dropped),
             repaired=dict(document.repaired),
             is_complete=document.is_complete and not cut_short,
         )

@@ -29,7 +29,7 @@ LOST_ALLOCATION = "allocator event without a time"
 RUNAWAY = "runaway duration, cut at the next event of its stream"
 
 DAY_NS = 86_400 * NS_PER_S
-_LATEST_NS = 2**62  # the year 2116: sums of two such times still fit
+LATEST_NS = 2**62  # the year 2116: sums of two such times still fit
 _RUNAWAY_NS = NS_PER_MS
 
 
@@ -66,7 +66,7 @@ def _without(found: Columns, rows: Mask, reason: str) -> Columns:
 
 
 def _no_time(found: Columns) -> Mask:
-    is_unknown: Mask = (found.start_ns >= _LATEST_NS) | (found.start_ns <= -_LATEST_NS)
+    is_unknown: Mask = (found.start_ns >= LATEST_NS) | (found.start_ns <= -LATEST_NS)
     return is_unknown
 
 
@@ -186,7 +186,7 @@ def _with_timed_allocations(found: Columns) -> Columns:
     time_ns = found.memory_time_ns
     if not len(time_ns):
         return found
-    known: Mask = (time_ns > -_LATEST_NS) & (time_ns < _LATEST_NS)
+    known: Mask = (time_ns > -LATEST_NS) & (time_ns < LATEST_NS)
     if len(found.start_ns) and not is_torn(found.start_ns):
         known &= time_ns >= int(found.start_ns.min()) - DAY_NS
         known &= time_ns <= int((found.start_ns + found.dur_ns).max()) + DAY_NS
