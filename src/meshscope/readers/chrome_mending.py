@@ -102,9 +102,10 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _is_json(text: bytes) -> bool:
+    """Whether nothing is wrong with the text itself; half a surrogate pair is, though JSON's grammar lets it pass."""
     try:
-        msgspec.json.decode(text)
-    except (msgspec.MsgspecError, RecursionError):
+        msgspec.json.encode(json.loads(text, parse_int=lenient_int))
+    except (ValueError, RecursionError):
         return False
     return True
 
