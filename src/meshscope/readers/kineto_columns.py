@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from meshscope.errors import TraceError
 from meshscope.readers.chrome import CUT_SHORT, DAMAGED, NOT_AN_EVENT, Document
 from meshscope.readers.decimals import nanoseconds
 from meshscope.readers.kineto_pairs import pairs
@@ -131,14 +132,17 @@ class _Gathering:
         self.collectives, self.groups, self.dtypes = Table(), Table(), Table()
         self.thread_names: dict[Thread, tuple[str, ...]] = {}
         self.read = 0
+        self.is_trace = False
         self._halves: list[Event] = []
         self._communicates: dict[int, bool] = {}
 
     def take(self, events: list[Event]) -> None:
         self.read += len(events)
         rows = [event for event in events if event.ph == "X"]
+        self.is_trace = self.is_trace or bool(rows)
         self._take_rows(rows, [row.dur for row in rows])
         if len(rows) < len(events):
+            self.is_trace = self.is_trace or any(event.ph for event in events)
             self._halves += [event for event in events if event.ph in {"B", "E"}]
             self._take_thread_names([e for e in events if e.ph == "M" and e.name == "thread_name"])
             self._take_allocations([e for e in events if e.ph == "i" and e.name == "[memory]"])
@@ -248,6 +252,11 @@ def columns(path: Path) -> Columns:
     document = Document(source.blocks(), _decode)
     for batch in document.batches():
         gathering.take(batch)
+    if document.is_bare and gathering.read and not gathering.is_trace:
+        raise TraceError(
+            f"{path.name} is a JSON list of something else than trace events.",
+            hint="Give the file that torch.profiler's export_chrome_trace wrote.",
+        )
     return gathering.columns(document, source.cut_short)
 
 
