@@ -98,12 +98,11 @@ def test_a_file_cut_anywhere_keeps_everything_up_to_the_cut(tmp_path: Path, layo
     first = content.index("[", content.index("traceEvents")) + 1
     for cut in range(1, len(content)):
         kept = whole_before(content, cut)
-        try:
-            window = one(tmp_path, content[:cut])
-        except TraceError as refused:
-            assert cut < first
-            assert refused.hint
+        if cut < first:
+            with pytest.raises(TraceError):
+                one(tmp_path, content[:cut])
             continue
+        window = one(tmp_path, content[:cut])
         assert window.counts.read == kept
         reference = one(tmp_path, text(GOOD[:kept]), "reference.json")
         assert figures(window) == figures(reference)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from made_traces import UNIX_NS, Event, kernel, memory, span, step, write_kineto
 
 from meshscope.analysis.breakdown import Breakdown, measure
-from meshscope.readers import kineto_repairs, read
+from meshscope.readers import kineto_repairs, read, time_bounds
 from meshscope.spans import Kind, Window
 
 DAY_US = 86_400e6
@@ -43,20 +43,20 @@ def without(event: Event, key: str) -> Event:
 
 
 DROPPED = {
-    "no start": (without(kernel("k", 0, 1), "ts"), kineto_repairs.NO_TIME),
-    "a word as the start": (kernel("k", 0, 1) | {"ts": "soon"}, kineto_repairs.NO_TIME),
-    "null as the start": (kernel("k", 0, 1) | {"ts": None}, kineto_repairs.NO_TIME),
-    "a start beyond int64": (kernel("k", 1e17, 1), kineto_repairs.NO_TIME),
-    "a start in another age": (kernel("k", 8e15, 1), kineto_repairs.NO_TIME),
-    "no duration": (without(kernel("k", 1001, 1), "dur"), kineto_repairs.NO_DURATION),
-    "a duration beyond int64": (kernel("k", 1001, 18446744073709551.615), kineto_repairs.NO_DURATION),
-    "no number as the duration": (kernel("k", 1001, 1) | {"dur": "NaN"}, kineto_repairs.NO_DURATION),
-    "a negative duration": (kernel("k", 1001, -5), kineto_repairs.NEGATIVE),
+    "no start": (without(kernel("k", 0, 1), "ts"), time_bounds.NO_TIME),
+    "a word as the start": (kernel("k", 0, 1) | {"ts": "soon"}, time_bounds.NO_TIME),
+    "null as the start": (kernel("k", 0, 1) | {"ts": None}, time_bounds.NO_TIME),
+    "a start beyond int64": (kernel("k", 1e17, 1), time_bounds.NO_TIME),
+    "a start in another age": (kernel("k", 8e15, 1), time_bounds.NO_TIME),
+    "no duration": (without(kernel("k", 1001, 1), "dur"), time_bounds.NO_DURATION),
+    "a duration beyond int64": (kernel("k", 1001, 18446744073709551.615), time_bounds.NO_DURATION),
+    "no number as the duration": (kernel("k", 1001, 1) | {"dur": "NaN"}, time_bounds.NO_DURATION),
+    "a negative duration": (kernel("k", 1001, -5), time_bounds.NEGATIVE),
     "start and duration 0": (kernel("k", 0, 0), kineto_repairs.LOST),
-    "years before": (kernel("k", 1000 - 40 * YEAR_US, 5), kineto_repairs.STRAY),
-    "years after": (kernel("k", 1000 + 40 * YEAR_US, 5), kineto_repairs.STRAY),
-    "two days after": (kernel("k", 1000 + 2 * DAY_US, 5), kineto_repairs.STRAY),
-    "a duration of years": (kernel("k", 1050, 3 * YEAR_US), kineto_repairs.TOO_LONG),
+    "years before": (kernel("k", 1000 - 40 * YEAR_US, 5), time_bounds.STRAY),
+    "years after": (kernel("k", 1000 + 40 * YEAR_US, 5), time_bounds.STRAY),
+    "two days after": (kernel("k", 1000 + 2 * DAY_US, 5), time_bounds.STRAY),
+    "a duration of years": (kernel("k", 1050, 3 * YEAR_US), time_bounds.TOO_LONG),
     "the same event again": (kernel("gemm", 1020, 10, correlation=3), kineto_repairs.TWICE),
 }
 
@@ -194,7 +194,7 @@ def test_of_parts_years_apart_the_one_with_most_device_events_is_kept(tmp_path: 
     host = [span("aten::mm", 1000 + YEAR_US + n, 1) for n in range(20)]
     window = one(tmp_path, [*far, *host, *GOOD, memory(1010, 5), memory(1000 + YEAR_US, 7)])
     assert figures(window) == GOOD_NS
-    assert window.counts.dropped == {kineto_repairs.STRAY: 22, kineto_repairs.LOST_ALLOCATION: 1}
+    assert window.counts.dropped == {time_bounds.STRAY: 22, kineto_repairs.LOST_ALLOCATION: 1}
 
 
 def test_parts_years_apart_of_which_none_is_the_larger_are_no_answer(tmp_path: Path) -> None:
@@ -248,9 +248,9 @@ def test_answers_do_not_depend_on_the_time_base(
 ) -> None:
     def events(offset_us: int) -> list[Event]:
         return [
-            span(name, start + offset_us, dur, cat="gpu_memcpy" if "Memcpy" in name else "kernel", stream=stream, device=0)
+            kernel(name, start + offset_us, dur, stream=stream) | ({"cat": "gpu_memcpy"} if "Memcpy" in name else {})
             for name, start, dur, stream in drawn
-        ]  # fmt: skip
+        ]
 
     here, there = one(tmp_path, events(0), base_ns=None), one(tmp_path, events(by_us), base_ns=None)
     assert figures(here) == figures(there)
@@ -274,7 +274,8 @@ def test_a_repaired_table_has_nothing_left_to_repair(tmp_path: Path) -> None:
     from meshscope.readers.kineto_columns import columns
 
     path = write_kineto(tmp_path / "t.json", [
-        *GOOD, *(event for event, _ in DROPPED.values()), kernel("late", 0, 5000), kernel("x", 10, 5), kernel("y", 20, 5),
+        *GOOD, *(event for event, _ in DROPPED.values()),
+        kernel("late", 0, 5000), kernel("x", 10, 5), kernel("y", 20, 5),
     ])  # fmt: skip
     once = kineto_repairs.repaired(columns(path))
     again = kineto_repairs.repaired(once)

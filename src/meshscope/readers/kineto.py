@@ -18,8 +18,9 @@ from meshscope.kinds import Kind
 from meshscope.readers import kineto_cpu, kineto_gloo, kineto_gpu
 from meshscope.readers.kineto_columns import Columns, columns
 from meshscope.readers.kineto_doubts import doubts, is_jax_copy, no_answer_why, none_why
-from meshscope.readers.kineto_repairs import LATEST_NS, device_rows, repaired
+from meshscope.readers.kineto_repairs import device_rows, repaired
 from meshscope.readers.reader import Reader
+from meshscope.readers.time_bounds import LATEST_NS
 from meshscope.readers.told import Told, renamed
 from meshscope.readers.windows import EARLIEST_UNIX_NS, NO_ABSOLUTE_TIME, WORK, extent, step_bounds, step_of
 from meshscope.spans import Allocations, Counts, SpanTable, Window, span_table

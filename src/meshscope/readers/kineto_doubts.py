@@ -10,7 +10,8 @@ import numpy.typing as npt
 from meshscope.kinds import Kind
 from meshscope.readers.chrome import DAMAGED, SECOND_HEAD
 from meshscope.readers.kineto_columns import RUNTIME, Columns
-from meshscope.readers.kineto_repairs import LOST, device_rows, is_torn
+from meshscope.readers.kineto_repairs import LOST, device_rows
+from meshscope.readers.time_bounds import is_torn
 
 Doubt = tuple[str, str]
 Ints = npt.NDArray[np.int64]

@@ -13,23 +13,28 @@ import numpy.typing as npt
 
 from meshscope.readers.decimals import UNKNOWN_NS
 from meshscope.readers.kineto_columns import COPY, KERNEL, PER_ALLOCATION, PER_ROW, Columns
-from meshscope.units import NS_PER_MS, NS_PER_S
+from meshscope.readers.time_bounds import (
+    DAY_NS,
+    LATEST_NS,
+    NEGATIVE,
+    NO_DURATION,
+    NO_TIME,
+    STRAY,
+    TOO_LONG,
+    is_torn,
+    is_wide,
+    strays,
+)  # fmt: skip
+from meshscope.units import NS_PER_MS
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-NO_TIME = "no time"
-NO_DURATION = "no duration"
-NEGATIVE = "negative duration"
 LOST = "device event without a time"
-STRAY = "more than a day from the other events"
-TOO_LONG = "lasts more than a day"
 TWICE = "device event written twice"
 LOST_ALLOCATION = "allocator event without a time"
 RUNAWAY = "runaway duration, cut at the next event of its stream"
 
-DAY_NS = 86_400 * NS_PER_S
-LATEST_NS = 2**62  # the year 2116: sums of two such times still fit
 _RUNAWAY_NS = NS_PER_MS
 
 
@@ -50,11 +55,6 @@ def repaired(found: Columns) -> Columns:
 def device_rows(found: Columns) -> Mask:
     """Kernels, copies and memory sets."""
     return found.is_of(KERNEL + COPY)
-
-
-def is_torn(start_ns: Ints) -> bool:
-    """Whether there is a gap of more than a day between two neighbouring times."""
-    return _is_wide(start_ns) and bool((np.diff(np.sort(start_ns)) > DAY_NS).any())
 
 
 def _without(found: Columns, rows: Mask, reason: str) -> Columns:
@@ -80,28 +80,10 @@ def _lost(found: Columns) -> Mask:
     return np.zeros_like(is_zero) if begins_before else is_zero
 
 
-def _is_wide(times_ns: Ints) -> bool:
-    return len(times_ns) > 1 and int(times_ns.max()) - int(times_ns.min()) > DAY_NS
-
-
 def _strays(found: Columns) -> Mask:
-    """Rows outside the part that holds most device events (most rows, where that is even or there are none).
-
-    Parts lie more than a day apart: no profiler records that long without one event. Nothing is dropped where no
-    part is the larger; :func:`is_torn` tells.
-    """
-    if not _is_wide(found.start_ns):
+    if not is_wide(found.start_ns):
         return np.zeros(len(found.start_ns), dtype=bool)
-    order = np.argsort(found.start_ns, kind="stable")
-    part = np.empty(len(order), dtype=np.int64)
-    part[order] = np.concatenate(([0], np.cumsum(np.diff(found.start_ns[order]) > DAY_NS)))
-    rows = np.bincount(part)
-    device = np.bincount(part[device_rows(found)], minlength=len(rows))
-    ranked = sorted(zip(device.tolist(), rows.tolist(), range(len(rows)), strict=True), reverse=True)
-    if len(ranked) > 1 and ranked[0][:2] == ranked[1][:2]:
-        return np.zeros(len(part), dtype=bool)
-    strays: Mask = part != ranked[0][2]
-    return strays
+    return strays(found.start_ns, device_rows(found))
 
 
 def _twice(found: Columns) -> Mask:
