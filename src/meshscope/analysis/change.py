@@ -18,6 +18,7 @@ from meshscope.units import counted, milliseconds
 FASTER, SLOWER, SAME, UNSURE = "faster", "slower", "no difference", "cannot say"
 USEFUL_FRAC = 0.5
 FEWEST_PROFILED = 3
+_SCATTER = "profiled steps scatter too much"
 _SAME_BYTES = {"exact": 0.005, "compiler": 0.005, "measured": 0.02, "derived": 0.05}
 
 
@@ -132,8 +133,8 @@ def _quantities(a: Sequence[Figures], b: Sequence[Figures], found: _Found, refus
     told = {FASTER: "less", SLOWER: "more"}.get(found.verdict, found.verdict)
     known = found.step
     if known is None:
-        medians = [_median([ns for run in side for ns in run.step_ns]) for side in (a, b)]
-        known = Estimate(*medians, medians[1] / medians[0] - 1, math.nan, math.nan)
+        old, new = (_median([ns for run in side for ns in run.step_ns]) for side in (a, b))
+        known = Estimate(old, new, new / old - 1, math.nan, math.nan)
     why = found.why if told == UNSURE else ""
     step = Quantity("step_time", "ns", known.a, known.b, known.change, known.low, known.high, told, why)
     parts = [_part(name, a, b, refusal) for name in PARTS if name != "span"]
@@ -146,52 +147,59 @@ def _median(values: Sequence[float]) -> float:
 
 def _throughput(a: Sequence[Figures], b: Sequence[Figures], step: Quantity) -> Quantity:
     """Samples per second: the batch over the step time, and so as sure as that."""
-    samples = a[0].samples_per_step, b[0].samples_per_step
     turned = {"more": "less", "less": "more"}.get(step.verdict, step.verdict)
-    rates = [count / ns * 1e9 for count, ns in zip(samples, (step.a, step.b), strict=True)]
-    if any(math.isnan(rate) for rate in rates) and step.verdict != UNSURE:
-        return Quantity("throughput", "per_s", *rates, math.nan, math.nan, math.nan, UNSURE,
-                        "the steps do not say how many samples they took")  # fmt: skip
-    changes = [1 / (1 + frac) - 1 for frac in (step.change, step.high, step.low)]
-    return Quantity("throughput", "per_s", *rates, *changes, turned, step.why)
+    old = a[0].samples_per_step / step.a * 1e9
+    new = b[0].samples_per_step / step.b * 1e9
+    known = Quantity("throughput", "per_s", old, new, *(1 / (1 + x) - 1 for x in (step.change, step.high, step.low)),
+                     turned, step.why)  # fmt: skip
+    if step.verdict != UNSURE and math.isnan(old + new):
+        why = "the steps do not say how many samples they took"
+        return replace(known, change=math.nan, low=math.nan, high=math.nan, verdict=UNSURE, why=why)
+    return known
 
 
 def _part(name: str, a: Sequence[Figures], b: Sequence[Figures], refusal: str) -> Quantity:
     """A part of the profiled step: Welch's interval over steps, beside the noise between runs."""
     values = [np.array([ns for run in side for ns in run.parts_ns.get(name, ())]) for side in (a, b)]
-    means = [float(found.mean()) if len(found) else math.nan for found in values]
-    change = means[1] / means[0] - 1 if means[0] else 0.0 if means[0] == means[1] else math.nan
+    old, new = (float(found.mean()) if len(found) else math.nan for found in values)
+    if old == new == 0:
+        return Quantity(name, "ns", 0.0, 0.0, 0.0, math.nan, math.nan, SAME)
+    change = new / old - 1 if old else math.nan
     fewest = min(len(found) for found in values)
     why = refusal
     if not why and fewest < FEWEST_PROFILED:
         why = f"{counted(fewest, 'profiled step')}; {FEWEST_PROFILED} are needed on each side"
-    if not why and math.isnan(change):
+    elif not why and not old:
         why = "A has none of it"
-    if why or not means[0]:
-        return Quantity(name, "ns", *means, change, math.nan, math.nan, UNSURE if why else SAME, why)
-    own = [float(np.var(found, ddof=1)) / len(found) / means[0] ** 2 for found in values]
+    if why:
+        return Quantity(name, "ns", old, new, change, math.nan, math.nan, UNSURE, why)
+    own = sum(float(np.var(found, ddof=1)) / len(found) for found in values) / old**2
     floor = BETWEEN_LOG.get(a[0].device_kind, max(BETWEEN_LOG.values()))
-    half = t_quantile(CONFIDENCE, max(2, 2 * (fewest - 1))) * math.sqrt(sum(own) + floor**2 * (1 + (1 + change) ** 2))
-    low, high = change - half, change + half
-    return Quantity(name, "ns", *means, change, low, high, "more" if low > 0 else "less" if high < 0 else SAME)
+    half = t_quantile(CONFIDENCE, max(2, 2 * (fewest - 1))) * math.sqrt(own + floor**2 * (1 + (1 + change) ** 2))
+    low, high = max(change - half, -1.0), change + half
+    told = "more" if low > 0 else "less" if high < 0 else SAME if half <= USEFUL_FRAC else UNSURE
+    return Quantity(name, "ns", old, new, change, low, high, told, _SCATTER if told == UNSURE else "")
 
 
 def _memory(a: Sequence[Figures], b: Sequence[Figures], refusal: str) -> Quantity:
     """The peak of the fullest rank. It is the same every time, but for what its instrument rounds or misses."""
-    peaks = [max((run.peak_bytes for run in side), default=-1) for side in (a, b)]
+    old, new = (_peak(side) for side in (a, b))
     hows = {run.peak_how for run in (*a, *b)}
-    known = [float(peak) if peak >= 0 else math.nan for peak in peaks]
-    change = known[1] / known[0] - 1 if known[0] else math.nan
+    change = new / old - 1 if old else math.nan
     why = refusal
     if not why and math.isnan(change):
-        why = f"{'A' if peaks[0] <= 0 else 'B'} has no peak of memory"
+        why = f"{'B' if old > 0 else 'A'} has no peak of memory"
     elif not why and len(hows) > 1:
         why = f"the peaks were come by differently: {', '.join(sorted(hows))}"
     if why:
-        return Quantity("memory", "bytes", *known, change, math.nan, math.nan, UNSURE, why)
+        return Quantity("memory", "bytes", old, new, change, math.nan, math.nan, UNSURE, why)
     half = _SAME_BYTES.get(next(iter(hows)), max(_SAME_BYTES.values()))
     told = "more" if change > half else "less" if change < -half else SAME
-    return Quantity("memory", "bytes", *known, change, change - half, change + half, told)
+    return Quantity("memory", "bytes", old, new, change, change - half, change + half, told)
+
+
+def _peak(side: Sequence[Figures]) -> float:
+    return float(max((run.peak_bytes for run in side if run.peak_bytes >= 0), default=math.nan))
 
 
 def _profiled(side: Sequence[Figures]) -> int:
@@ -199,9 +207,8 @@ def _profiled(side: Sequence[Figures]) -> int:
 
 
 def _basis(a: Side, b: Side, *, is_quiet: bool) -> tuple[str, ...]:
-    said = (
-        f"Medians over {_counts(a)} (A) and {_counts(b)} (B), unprofiled and past warm-up; {CONFIDENCE:.0%} intervals."
-    )
+    of = f"{_counts(a)} (A) and {_counts(b)} (B), unprofiled and past warm-up"
+    said = f"Medians over {of}; {CONFIDENCE * 100:.0f} % intervals."
     quiet = "Only steps during which other programs left the cores alone are counted."
     runs = [len(side.runs) for side in (a, b)]
     alone = "One run on each side: how far runs of the same thing differ is assumed, not seen; repeats narrow it."
