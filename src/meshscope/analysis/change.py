@@ -150,8 +150,8 @@ def _throughput(a: Sequence[Figures], b: Sequence[Figures], step: Quantity) -> Q
     turned = {"more": "less", "less": "more"}.get(step.verdict, step.verdict)
     old = a[0].samples_per_step / step.a * 1e9
     new = b[0].samples_per_step / step.b * 1e9
-    known = Quantity("throughput", "per_s", old, new, *(1 / (1 + x) - 1 for x in (step.change, step.high, step.low)),
-                     turned, step.why)  # fmt: skip
+    change, low, high = (1 / (1 + frac) - 1 for frac in (step.change, step.high, step.low))
+    known = Quantity("throughput", "per_s", old, new, change, low, high, turned, step.why)
     if step.verdict != UNSURE and math.isnan(old + new):
         why = "the steps do not say how many samples they took"
         return replace(known, change=math.nan, low=math.nan, high=math.nan, verdict=UNSURE, why=why)

@@ -178,8 +178,8 @@ def _waiting(a: Side, b: Side, of: Callable[[Side], list[Floats]], floor: float)
     means = [float(np.mean(side)) for side in medians]
     half = _half_width(medians, [float(np.mean([_median_variance(share) for share in side])) for side in shares], floor)
     change = means[1] - means[0]
-    waits_ns = [float(np.mean([np.median(values) for values in side])) for side in series]
-    return Estimate(*waits_ns, change, change - half, change + half)
+    old_ns, new_ns = (float(np.mean([np.median(values) for values in side])) for side in series)
+    return Estimate(old_ns, new_ns, change, change - half, change + half)
 
 
 def _median_variance(values: Floats) -> float:

@@ -77,7 +77,7 @@ def block_length(values: npt.NDArray[np.generic]) -> int:
     density = float(covariance[0] + 2 * (window * covariance[1 : lags + 1]).sum())
     if density <= 0:
         return 1
-    wanted = (2 * slope**2 / (4 / 3 * density**2)) ** (1 / 3) * count ** (1 / 3)
+    wanted = float((1.5 * slope**2 / density**2 * count) ** (1 / 3))
     return max(1, min(math.ceil(wanted), count // 3))
 
 

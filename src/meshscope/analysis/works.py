@@ -96,7 +96,8 @@ def _own_ns(work: SpanTable) -> npt.NDArray[np.int64]:
         if open_rows:
             taken[open_rows[-1]] += min(end_ns[row], end_ns[open_rows[-1]]) - start_ns[row]
         open_rows.append(row)
-    return np.maximum(own_ns - np.array(taken, dtype=np.int64), 0)
+    left_ns: npt.NDArray[np.int64] = np.maximum(own_ns - np.array(taken, dtype=np.int64), 0)
+    return left_ns
 
 
 def works(run: Run) -> Works:
