@@ -102,7 +102,7 @@ def _unlike_repeats(a: Sequence[Figures], b: Sequence[Figures]) -> str:
 def _judged(a: Side, b: Side) -> _Found:
     """By the steps' length; by their waiting where that shows what the length alone does not."""
     step, crowd = step_time(a, b), likeness.crowd(a, b)
-    span = f"a step takes {_signed(step.change)} ({_signed(step.low)} … {_signed(step.high)})"
+    span = f"a step is {_longer(step.change)} ({_signed(step.low)} … {_signed(step.high)})"
     if step.direction and not crowd:
         return _Found(step, SLOWER if step.direction > 0 else FASTER, span)
     for name, wait in waiting(a, b).items():
@@ -119,10 +119,14 @@ def _judged(a: Side, b: Side) -> _Found:
 def _by_waiting(step: Estimate, name: str, wait: Estimate) -> _Found:
     """Of the step's own interval, what the waiting leaves: it cannot have become less longer than its waits."""
     is_more = wait.direction > 0
-    of = "waits for its data" if name == "data" else "leaves the cores idle"
     took = f"{milliseconds(abs(wait.b - wait.a))} ms {'longer' if is_more else 'less'}"
+    waits = f"waits {took} for its data" if name == "data" else f"leaves the cores idle {took}"
     known = replace(step, low=max(step.low, wait.low)) if is_more else replace(step, high=min(step.high, wait.high))
-    return _Found(known, SLOWER if is_more else FASTER, f"a step {of} {took}, and takes {_signed(step.change)}")
+    return _Found(known, SLOWER if is_more else FASTER, f"a step {waits} and is {_longer(step.change)}")
+
+
+def _longer(frac: float) -> str:
+    return f"{abs(frac) * 100:.1f} % {'longer' if frac >= 0 else 'shorter'}"
 
 
 def _signed(frac: float) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from meshscope.analysis.change import UNSURE, Change, Quantity
 from meshscope.errors import InputError
+from meshscope.units import duration, rate, size
 
 METRICS = ("step_time", "throughput", "compute", "collective", "exposed", "idle", "memory")
 HOLDS, HOLDS_NOT = "holds", "does not hold"
@@ -109,5 +110,9 @@ def _is_beyond(condition: Condition, value: float) -> bool:
 def _figures(condition: Condition, low: float, at: float, high: float) -> str:
     if condition.is_change:
         return f"{at * 100:+.1f} % ({low * 100:+.1f} … {high * 100:+.1f})"
-    scale, unit = {"throughput": (1.0, "/s"), "memory": (1e6, "MB")}.get(condition.metric, (1e6, "ms"))
-    return f"{at / scale:.4g} {unit} ({low / scale:.4g} … {high / scale:.4g})"
+    show = {"throughput": _per_second, "memory": size}.get(condition.metric, duration)
+    return f"{show(at)} ({show(low)} … {show(high)})"
+
+
+def _per_second(value: float) -> str:
+    return f"{rate(value)} samples/s"

@@ -85,7 +85,7 @@ def _against_peak(run: Run, known: Efficiency) -> Efficiency:
     about = {**known.__dict__, "device": name, "precision": precision}
     if kind == "cpu":
         return Efficiency(**about | {"why": f"no datasheet peak is known for the CPU {name}".rstrip()})
-    if len({device(other) for other in names}) > 1:
+    if len({product.name if (product := device(other)) else other for other in names}) > 1:
         return Efficiency(**about | {"why": f"the ranks ran on different devices: {', '.join(sorted(names))}"})
     if found is None or not precision or precision not in found.peak_flops_per_s:
         of = f"the device {name}" if found is None else f"{found.name} in {precision or 'an unknown precision'}"

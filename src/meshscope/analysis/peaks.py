@@ -64,7 +64,7 @@ DEVICES = (
     _device("L40S", r"\bl40s\b", (362, 362, 183, 91.6), "NVIDIA L40S datasheet"),
     _device("L4", r"\bl4\b", (121, 121, 60, 30.3), "NVIDIA L4 datasheet"),
     _device("T4", r"\bt4\b", (0, 65, 0, 8.1), "NVIDIA T4 datasheet"),
-    _device("V100 PCIe", r"v100.*pcie", (0, 112, 0, 14), _V100),
+    _device("V100 PCIe", r"\bv100(?!s).*pcie", (0, 112, 0, 14), _V100),
     _device("V100 SXM2", r"\bv100(?!s)", (0, 125, 0, 15.7), _V100),
     _device("RTX 3090", r"\b3090(?! ?ti)", (71, 71, 35.6, 35.6), _GA102),
     _device("RTX 4090", r"\b4090(?! ?d\b)", (165.2, 165.2, 82.6, 82.6), _AD102),

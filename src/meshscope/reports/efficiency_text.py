@@ -96,8 +96,8 @@ def _notes(found: Judgement) -> list[str]:
         notes.append("fp32 is taken as tf32, which frameworks may multiply it in")
     if shape.layers:
         notes.append(
-            f"N = {_power(shape.parameters)} counts all parameters, the token table once since it is the output layer too; "
-            f"{_power(shape.non_embedding)} are in no table"
+            f"N = {_power(shape.parameters)} counts all parameters, the token table once since it is the output layer "
+            f"too; {_power(shape.non_embedding)} are in no table"
         )
     else:
         notes.append("a number of parameters alone says nothing of the layers: attention is left out")
