@@ -28,8 +28,13 @@ def side(median_ms: float, *, exposed_ms: float, more: bool = False) -> Figures:
     if more:
         rows.append(work("clip_grad_norm", [1.5, 1.4, 1.6, 1.5], count=[12] * 4))
     exposed = tuple(exposed_ms * MS * (1 + 0.01 * at) for at in range(4))
-    parts = {"span": (median_ms * MS,) * 4, "compute": (20.0 * MS,) * 4, "collective": exposed, "exposed": exposed,
-             "idle": (5.0 * MS, 6.0 * MS, 5.5 * MS, 5.2 * MS)}  # fmt: skip
+    parts = {
+        "span": (float(median_ms * MS),) * 4,
+        "compute": (20.0 * MS,) * 4,
+        "collective": exposed,
+        "exposed": exposed,
+        "idle": (5.0 * MS, 6.0 * MS, 5.5 * MS, 5.2 * MS),
+    }
     return measured([ms * median_ms / 50 for ms in noisy(3)], works=works(*rows), parts_ns=parts,
                     peak_bytes=30_000_000_000 if more else 28_000_000_000, peak_how="measured",
                     options={"lr": "0.1", "clip": "1.0" if more else ""})  # fmt: skip
