@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from meshscope.cli import options
+
 if TYPE_CHECKING:
     from meshscope.analysis.conditions import Condition, Judged
     from meshscope.analysis.figures import Figures
@@ -23,6 +25,7 @@ Refusals = list[tuple[str, str, str]]
 @click.argument("a", type=_PATH)
 @click.argument("b", type=_PATH, required=False)
 @click.option("--json", "is_json", is_flag=True, help="One JSON object on stdout, and nothing else.")
+@click.option("--screen", "on_screen", is_flag=True, help="On the screen, side by side (where there is a terminal).")
 @click.option("--fail-on", multiple=True, metavar="CONDITION", help='Such as "step_time>5%"; may be given again.')
 @click.option("--also-a", multiple=True, type=_PATH, metavar="PATH", help="A repeat of A; may be given again.")
 @click.option("--also-b", multiple=True, type=_PATH, metavar="PATH", help="A repeat of B; may be given again.")
@@ -32,6 +35,7 @@ def command(
     a: Path,
     b: Path | None,
     is_json: bool,
+    on_screen: bool,
     fail_on: tuple[str, ...],
     also_a: tuple[Path, ...],
     also_b: tuple[Path, ...],
@@ -65,7 +69,8 @@ def command(
         _save(before, save_baseline)
     if b is None:
         return 0
-    return _compared(before, _opened((b, *also_b), refused), asked, refused, is_json=is_json)
+    shown = "json" if is_json else "screen" if on_screen and options.draws(headless=False) else "text"
+    return _compared(before, _opened((b, *also_b), refused), asked, refused, shown=shown)
 
 
 def _conditions(texts: tuple[str, ...]) -> tuple[Condition, ...]:
@@ -126,7 +131,7 @@ def _save(runs: list[Figures], path: Path) -> None:
 
 
 def _compared(
-    a: list[Figures], b: list[Figures], asked: tuple[Condition, ...], refused: Refusals, *, is_json: bool
+    a: list[Figures], b: list[Figures], asked: tuple[Condition, ...], refused: Refusals, *, shown: str
 ) -> int:
     from meshscope.analysis.conditions import judged
     from meshscope.analysis.pairing import changes
@@ -134,10 +139,14 @@ def _compared(
 
     found = changes(a, b)
     verdicts = tuple(one for pair in found.changes for one in judged(asked, pair))
-    if is_json:
+    if shown == "json":
         from meshscope.reports.change_json import change_json
 
         click.echo(change_json(found, verdicts, refused))
+    elif shown == "screen":
+        from meshscope.cli import screen
+
+        screen.compare(found)
     else:
         from meshscope.reports.change_text import change_report
 
