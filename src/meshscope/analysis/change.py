@@ -60,6 +60,19 @@ class Change:
     differs: tuple[str, ...]
     basis: tuple[str, ...]
 
+    @property
+    def title(self) -> str:
+        """The strategy, or both names where they differ."""
+        both = self.a_title if self.a_title == self.b_title else f"{self.a_title} → {self.b_title}"
+        return self.strategy or both
+
+    @property
+    def sentence(self) -> str:
+        """The verdict as one sentence."""
+        if self.verdict == UNSURE:
+            return f"{self.title}: cannot say whether B is faster or slower: {self.why}."
+        return f"{self.title}: {'' if self.verdict == SAME else 'B is '}{self.verdict}: {self.why}."
+
 
 def change(a: Sequence[Figures], b: Sequence[Figures]) -> Change:
     """Of one strategy or trace; several Figures on a side are repeats of the same thing."""

@@ -30,7 +30,7 @@ def change_report(found: Changes, judged: Sequence[Judged] = (), *, encoding: st
 
 
 def _pair(pair: Change) -> list[str]:
-    lines = wrapped(f"{_title(pair)}: {_verdict(pair)}", indent="")
+    lines = wrapped(pair.sentence, indent="")
     lines += ["", *table(("per step", "A", "B", "B − A", "99 % interval", ""), _rows(pair.quantities), indent="")]
     lines += _doubts(pair.quantities)
     lines += _works(pair)
@@ -39,16 +39,6 @@ def _pair(pair: Change) -> list[str]:
     for note in pair.basis:
         lines += wrapped(f"– {note}", indent="", hanging="  ")
     return lines
-
-
-def _title(pair: Change) -> str:
-    return pair.strategy or (pair.a_title if pair.a_title == pair.b_title else f"{pair.a_title} → {pair.b_title}")
-
-
-def _verdict(pair: Change) -> str:
-    if pair.verdict == UNSURE:
-        return f"cannot say whether B is faster or slower: {pair.why}."
-    return f"{'' if pair.verdict == 'no difference' else 'B is '}{pair.verdict}: {pair.why}."
 
 
 def _rows(quantities: Sequence[Quantity]) -> list[tuple[str, ...]]:

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from meshscope.analysis.change import UNSURE, Change, Quantity
+from meshscope.analysis.change import Change, Quantity
 from meshscope.analysis.pairing import Changes
 from meshscope.analysis.work_changes import Seen, WorkChange
 from meshscope.ui.canvas import Canvas
@@ -33,7 +33,7 @@ _LEAST_BAR = 6
 def drawn(pair: Change, width: int, look: Look) -> list[Line]:
     """All lines of a pair, ``width`` cells wide; as many as it takes."""
     role = _ROLES.get(pair.verdict, "strong")
-    lines: list[Line] = [[(line, role)] for line in wrapped(printable(_said(pair)), width, 4)]
+    lines: list[Line] = [[(line, role)] for line in wrapped(printable(pair.sentence), width, 4)]
     lines += [[], _heading(width, "per step", "99 % interval")]
     lines += [_quantity(found, width, look) for found in pair.quantities]
     if pair.works:
@@ -47,24 +47,20 @@ def drawn(pair: Change, width: int, look: Look) -> list[Line]:
     return lines + [[(line, "quiet")] for note in notes for line in wrapped(printable(note), width, 3)]
 
 
-def _said(pair: Change) -> str:
-    title = pair.strategy or f"{pair.a_title} → {pair.b_title}"
-    if pair.verdict == UNSURE:
-        return f"{title}: cannot say whether B is faster or slower: {pair.why}."
-    return f"{title}: {'' if pair.verdict == 'no difference' else 'B is '}{pair.verdict}: {pair.why}."
-
-
 def _quantity(found: Quantity, width: int, look: Look) -> Line:
     most = max((value for value in (found.a, found.b) if not math.isnan(value)), default=math.nan)
     interval = UNKNOWN if math.isnan(found.low + found.high) else f"{_percent(found.low)} … {_percent(found.high)}"
-    is_more = found.verdict == "more"
-    role = "quiet" if found.verdict not in ("more", "less") else "good" if is_more == (
-        found.metric in _BETTER_MORE) else "bad"  # fmt: skip
     ink = found.metric if found.metric in _INKS else "text"
     bars = [length(ratio(value, most), _bar_width(width), ink, look) for value in (found.a, found.b)]
     show = _SHOW[found.unit]
     line = _line(_NAMES.get(found.metric, found.metric), bars, (show(found.a), show(found.b)))
-    return [*line, (right(_percent(found.change), _CHANGE_WIDTH), role), (f"  {interval}", "quiet")]
+    return [*line, (right(_percent(found.change), _CHANGE_WIDTH), _role(found)), (f"  {interval}", "quiet")]
+
+
+def _role(found: Quantity) -> str:
+    if found.verdict not in ("more", "less"):
+        return "quiet"
+    return "good" if (found.verdict == "more") == (found.metric in _BETTER_MORE) else "bad"
 
 
 def _work(work: WorkChange, most_ns: float, width: int, look: Look) -> Line:
@@ -145,9 +141,9 @@ class Compare(Screen[None]):
         )
 
     def _head(self, width: int) -> Line:
-        names = [pair.strategy or f"{pair.a_title} → {pair.b_title}" for pair in self._found.changes]
         tabs: list[Piece] = [
-            (f"  {printable(name)}", "accent" if at == self._chosen else "quiet") for at, name in enumerate(names)
+            (f"  {printable(pair.title)}", "accent" if at == self._chosen else "quiet")
+            for at, pair in enumerate(self._found.changes)
         ]
         alone = ", ".join(f"{printable(title)} only in {side}" for side, title in self._found.alone)
         return ends([(" meshscope  compare", "strong"), *tabs], [(alone, "quiet")], width)
