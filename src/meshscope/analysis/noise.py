@@ -18,8 +18,8 @@ Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 
 _SEED = 20_240_229  # The same steps give the same interval, today and in a test.
-_REPLICAS = (200, 1000)
-_DRAWS = 20_000_000
+_REPLICAS = (100, 1000)
+_DRAWS = 10_000_000
 _PARTS = 4
 
 

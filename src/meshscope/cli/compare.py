@@ -147,6 +147,8 @@ def _compared(
         from meshscope.cli import screen
 
         screen.compare(found)
+        for pair in found.changes:
+            click.echo(printable(pair.sentence))
     else:
         from meshscope.reports.change_text import change_report
 
