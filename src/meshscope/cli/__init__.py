@@ -25,6 +25,7 @@ _COMMANDS = {
     "watch": ("watch", "Rejoin a run that is still being recorded."),
     "replay": ("replay", "Watch a recording again, at any speed."),
     "analyze": ("analyze", "Print what a recording or a native trace says, as text or JSON."),
+    "compare": ("compare", "Say what changed from one run to another, and fail a build on it."),
     "doctor": ("doctor", "Say what works on this machine, and how to mend what does not."),
 }
 
@@ -63,7 +64,10 @@ def group(ctx: click.Context) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
-    """The ``meshscope`` command. Exit codes: 0 done, 1 it could not be done, 2 usage, 130 interrupted."""
+    """The ``meshscope`` command. Exit codes: 0 done, 1 it could not be done, 2 usage, 130 interrupted.
+
+    ``compare --fail-on`` has two more, 3 and 4; see its help.
+    """
     sys.exit(_answer(list(sys.argv[1:] if argv is None else argv)))
 
 

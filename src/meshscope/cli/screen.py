@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from meshscope.analysis.pairing import Changes
 from meshscope.run import Gallery
 from meshscope.ui import app
 from meshscope.ui.launching import Bundled
@@ -27,6 +28,11 @@ def begin(places: tuple[Path, ...], **given: Any) -> None:
     line = app.start(options=_options(**given), launcher=Bundled(), open_reel=Gallery, places=places)
     if line:
         click.echo(line)
+
+
+def compare(found: Changes, **given: Any) -> None:
+    """Two runs side by side."""
+    app.compare(found, options=_options(**given))
 
 
 def _options(

@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Iterable
 
 from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
+from meshscope.analysis.efficiency import efficiency
 from meshscope.analysis.memory import CATEGORIES, RankMemory, memory
 from meshscope.analysis.overlap import CollectiveOverlap, overlap
 from meshscope.analysis.progress import progress
 from meshscope.analysis.standing import device_kind, shares
 from meshscope.analysis.steps import Steps, steps
 from meshscope.reports.columns import table, wrapped
+from meshscope.reports.efficiency_text import efficiency_lines
 from meshscope.run import Run
 from meshscope.units import UNKNOWN, counted, duration, milliseconds, percent, ranges, rate, ratio, size
 
@@ -28,6 +30,7 @@ def run_lines(run: Run) -> list[str]:
     lines += _collectives(overlap(run))
     lines += _memory(memory(run))
     lines += _steps(steps(run))
+    lines += efficiency_lines(efficiency(run))
     lines += _events(run)
     lines += _refused(run)
     lines += _unread(run)
