@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 
 from meshscope.analysis.breakdown import Breakdown, measure
 from meshscope.errors import TraceError
+from meshscope.kinds import KERNELS, Kind, classify
 from meshscope.readers import read
+from meshscope.readers.xplane_space import space
 from meshscope.run import open_traces
 from meshscope.spans import Window
 
@@ -71,6 +74,42 @@ def test_every_xplane_file_agrees_with_the_reference(shared: Path) -> None:
             assert found == {name: expected[name] for name in found}, expected["plane"]
             checked += 1
     assert checked >= 13
+
+
+def test_every_event_of_every_plane_of_an_xplane_file_is_read(shared: Path) -> None:
+    checked = 0
+    for folder, reference in references(shared, "reference.profiledata.json"):
+        found = space((folder / reference["file"]).read_bytes())
+        lines = {(plane.name, line.name): len(line) for plane in found.planes for line in plane.lines}
+        for plane in reference["planes"]:
+            assert sum(count for (name, _), count in lines.items() if name == plane["plane"]) == plane["events"]
+            checked += plane["events"]
+        expected = sum(plane["events"] for plane in reference["planes"])
+        assert {window.counts.read for window in read(folder / reference["file"])} == {expected}
+    assert checked > 10_000
+
+
+def test_kernels_of_the_corpus_are_communication_where_the_reference_says_so(shared: Path) -> None:
+    """By name alone: what a trace records beside names is left out here."""
+    pattern = re.compile(_pattern(shared), re.IGNORECASE)
+    names = {
+        window.spans.names[number]
+        for folder, reference in references(shared, "reference.intervals.json")
+        for trace in reference["traces"]
+        if folder.name not in REFUSED
+        for window in read(folder / trace["file"])
+        for number in set(window.spans.name[window.spans.rule >= 0].tolist())
+        if window.device_kind == "gpu"
+    }
+    told = dict(zip(sorted(names), classify(sorted(names), KERNELS).kind == Kind.COLLECTIVE, strict=True))
+    assert told == {name: pattern.search(name) is not None for name in names}
+    assert sum(told.values()) >= 10
+
+
+def _pattern(shared: Path) -> str:
+    source = (shared / "traces" / "reference_intervals.py").read_text()
+    parts = source[source.index("COMM_RE = re.compile(") :].split(", re.I)", 1)[0]
+    return "".join(re.findall(r'r"([^"]*)"', parts))
 
 
 @pytest.mark.parametrize("case", REFUSED)

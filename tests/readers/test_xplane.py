@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from made_traces import UNIX_NS, Line, XSpace
 
+from meshscope import config
 from meshscope.errors import TraceError
 from meshscope.readers import read
 from meshscope.spans import Kind, Window
@@ -175,6 +176,109 @@ def test_kernels_of_a_gpu_plane_are_told_by_name_or_by_their_instruction(tmp_pat
     (window,) = read(space.write(tmp_path / "a.xplane.pb"))
     assert (window.rank, window.device_kind) == (2, "gpu")
     assert [ns(window, kind) for kind in (Kind.COMPUTE, Kind.COLLECTIVE, Kind.COPY)] == [10_000, 20_000, 10_000]
+
+
+def test_every_way_of_naming_a_stream_is_a_line_of_operations_and_nothing_else_is(tmp_path: Path) -> None:
+    lines: list[Line] = [
+        ("Stream #17(Kernel)", [event("gemm", 0, 10)]),
+        ("Stream #8(MemcpyOther)", [event("MemcpyOther", 10, 10)]),
+        ("Stream #118(MemcpyD2H,MemcpyD2D,Compute)", [event("MemcpyD2H", 20, 10), event("fusion_1", 30, 10)]),
+        ("Stream #134(Compute)", [event("loop_fusion", 40, 10)]),
+        ("Stream #2", [event("__amd_rocclr_copyBuffer.kd", 50, 10), event("input_transpose_fusion", 60, 10)]),
+        *((name, [event("gemm", 0, 900)]) for name in
+          ("TensorFlow Ops", "TensorFlow Name Scope", "XLA Modules", "Steps", "Framework Ops", "Source", "Overlay")),
+    ]  # fmt: skip
+    (window,) = read(XSpace().plane("/device:GPU:0", lines).started(UNIX_NS).write(tmp_path / "a.xplane.pb"))
+    assert rows(window, Kind.COMPUTE) == ["gemm", "fusion_1", "loop_fusion", "input_transpose_fusion"]
+    assert rows(window, Kind.COPY) == ["MemcpyOther", "MemcpyD2H", "__amd_rocclr_copyBuffer.kd"]
+    assert (len(window.spans), window.end_ns - window.start_ns) == (7, 70_000)
+    assert window.counts.read == 7 + 7
+
+
+def test_planes_that_are_no_devices_that_worked_are_no_ranks(tmp_path: Path) -> None:
+    work: Line = ("Stream #1(Kernel)", [event("gemm", 0, 10)])
+    space = XSpace().plane("/host:metadata", [("line", [event("x", 0, 5)])])
+    space.plane("/device:CUSTOM:Megascale Trace", [("Stream #1", [event("send", 0, 5)])], stats={"graph_protos": 1})
+    space.plane("/device:GPU:0", []).plane("/device:GPU:1", [("Stream #1(Kernel)", [])]).plane("/device:GPU:3", [work])
+    space.plane("/host:CPU", [("Host Threads/583", [event("hipModuleLaunchKernel", 0, 50, hlo_op="gemm")])])
+    (window,) = read(space.plane("#Chip 0 Misc", [work]).started(UNIX_NS).write(tmp_path / "a.xplane.pb"))
+    assert (window.rank, window.device, window.counts.device) == (3, 3, 1)
+
+
+def test_events_of_all_planes_are_counted_as_read(tmp_path: Path) -> None:
+    lines: list[Line] = [("XLA Ops", [event("%dot", 0, 1), event("%add", 1, 1)]), ("Steps", [event("0", 0, 2)])]
+    space = XSpace().plane("/device:TPU:0", lines).plane("/host:CPU", [("main/1", [event("f", 0, 1)] * 4)])
+    (window,) = read(space.started(UNIX_NS).write(tmp_path / "a.xplane.pb"))
+    assert (window.counts.read, window.counts.device) == (7, 2)
+
+
+PROGRAM = {
+    7: {"psum.7": "all-reduce", "all_gather.8": "transpose", "renamed.1": "reduce-scatter", "dot.1": "dot"},
+    9: {"psum.7": "add"},
+}
+
+
+def run_op(name: str, start_us: float, program: int | None) -> tuple[str, int, int, dict[str, Any]]:
+    told = {} if program is None else {"program_id": program}
+    return event(name, start_us, 10, hlo_op=name, device_ordinal=0, run_id=1, **told)
+
+
+def test_an_instruction_is_what_its_program_says_whatever_jax_called_it(tmp_path: Path) -> None:
+    operations = [
+        run_op("psum.7", 0, 7), run_op("all_gather.8", 10, 7), run_op("renamed.1", 20, 7), run_op("dot.1", 30, 7),
+        run_op("psum.7", 40, 9), run_op("psum.7", 50, 5), run_op("ppermute", 60, None),
+    ]  # fmt: skip
+    space = XSpace().programs(PROGRAM).plane("/host:CPU", [("tf_XLAEigen/1", operations)]).started(UNIX_NS)
+    (window,) = read(space.write(tmp_path / "a.xplane.pb"))
+    spans = window.spans
+    told = [(spans.name_of(row), Kind(spans.kind[row]).name, spans.rule_of(row)) for row in range(len(spans))]
+    assert told == [
+        ("psum.7", "COLLECTIVE", "the compiled program"), ("all_gather.8", "COMPUTE", "the compiled program"),
+        ("renamed.1", "COLLECTIVE", "the compiled program"), ("dot.1", "COMPUTE", "everything else"),
+        ("psum.7", "COMPUTE", "the compiled program"), ("psum.7", "COLLECTIVE", "JAX collective"),
+        ("ppermute", "COLLECTIVE", "JAX collective"),
+    ]  # fmt: skip
+    assert [spans.collectives[number] for number in spans.collective[[0, 2, 6]]] == [
+        "all_reduce", "reduce_scatter", "permute",
+    ]  # fmt: skip
+
+
+def test_a_kernel_is_what_its_instruction_is_by_the_program(tmp_path: Path) -> None:
+    kernels = [
+        event("MemcpyP2P", 0, 10, hlo_op="psum.7", program_id=7),
+        event("input_transpose", 10, 10, hlo_op="all_gather.8", program_id=7),
+        event("MemcpyP2P", 20, 10, hlo_op="psum.7", program_id=9),
+        event("MemcpyP2P", 30, 10, hlo_op="ppermute.1"),
+    ]
+    space = XSpace().programs(PROGRAM).plane("/device:GPU:0", [("Stream #1", kernels)]).started(UNIX_NS)
+    (window,) = read(space.write(tmp_path / "a.xplane.pb"))
+    assert [ns(window, kind) for kind in (Kind.COLLECTIVE, Kind.COMPUTE, Kind.COPY)] == [20_000, 10_000, 10_000]
+
+
+def test_a_damaged_program_leaves_names_to_tell(tmp_path: Path) -> None:
+    space = XSpace().programs(PROGRAM, damaged=(7, 9))
+    space.plane("/host:CPU", [("t", [run_op("psum.7", 0, 7), run_op("renamed.1", 10, 7)])]).started(UNIX_NS)
+    (window,) = read(space.write(tmp_path / "a.xplane.pb"))
+    assert (rows(window, Kind.COLLECTIVE), rows(window, Kind.COMPUTE)) == (["psum.7"], ["renamed.1"])
+
+
+def test_a_users_rule_beats_instruction_and_program(tmp_path: Path) -> None:
+    before = config.current()
+    rules = (
+        config.KernelRule("^Memcpy", "other", "", "not counted"),
+        config.KernelRule("^psum", "compute", "", "mine"),
+    )
+    space = XSpace().programs(PROGRAM)
+    space.plane("/device:GPU:0", [("Stream #1", [event("MemcpyP2P", 0, 10, hlo_op="psum.7", program_id=7)])])
+    device = space.started(UNIX_NS).write(tmp_path / "a.xplane.pb")
+    host_only = XSpace().programs(PROGRAM).plane("/host:CPU", [("t", [run_op("psum.7", 0, 7)])]).started(UNIX_NS)
+    cpu = host_only.write(tmp_path / "b.xplane.pb")
+    config.use(config.Settings(rules))
+    try:
+        kinds = [read(path)[0].spans.kind.tolist() for path in (device, cpu)]
+    finally:
+        config.use(before)
+    assert kinds == [[Kind.OTHER], [Kind.COMPUTE]]
 
 
 def test_picoseconds_are_floored_at_the_start_and_at_the_end(tmp_path: Path) -> None:

@@ -51,12 +51,18 @@ class _Lazy(click.Group):
 
 @click.command(cls=_Lazy, invoke_without_command=True)
 @click.version_option(__version__, prog_name="meshscope")
+@click.option("--config", metavar="FILE", help="Your configuration file (TOML).")
 @click.pass_context
-def group(ctx: click.Context) -> None:
+def group(ctx: click.Context, config: str | None) -> None:
     """A terminal profiler for distributed training: strategies side by side, measured on this machine.
 
     Without a command: the start screen, to pick strategies and a model, or a recording.
     """
+    from pathlib import Path
+
+    from meshscope.config import settings, use
+
+    use(settings(Path(config) if config else None))
     if ctx.invoked_subcommand is None:
         from meshscope.cli.begin import begin
 

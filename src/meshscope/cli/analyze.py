@@ -10,13 +10,18 @@ import click
 @click.command("analyze")
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path(path_type=Path))
 @click.option("--json", "is_json", is_flag=True, help="One JSON object on stdout, and nothing else.")
+@click.option("--kernels", "with_kernels", is_flag=True, help="Also which rule took which names for what.")
 @click.option("--claim", help='Is a published step time possible? "1.3b 8xA100 256x512 180ms"')
-def command(*, paths: tuple[Path, ...], is_json: bool, claim: str | None) -> int:
+@click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Your rules for kernels (TOML).")
+def command(
+    *, paths: tuple[Path, ...], is_json: bool, with_kernels: bool, claim: str | None, config: Path | None
+) -> int:
     """Analyze recordings, native traces (Kineto JSON, xplane.pb) or folders of them.
 
     --claim takes MODEL N×DEVICE BATCH×SEQ TIME in any order, needs no PATH, and prints the arithmetic.
 
-    Exit code 0 also when some of several inputs were refused (each is listed on stderr); 1 when all were.
+    Files and folders of one run, given together, are one recording. Exit code 0 also when some of several inputs were
+    refused (each is listed on stderr); 1 when all were.
     """
     if claim is not None:
         from meshscope.cli.claiming import claimed
@@ -25,18 +30,21 @@ def command(*, paths: tuple[Path, ...], is_json: bool, claim: str | None) -> int
     if not paths:
         raise click.UsageError("Missing argument 'PATH...'.")
     from meshscope.cli.opening import open_paths
+    from meshscope.config import settings, use
     from meshscope.units import printable
 
+    if config is not None:
+        use(settings(config))
     opened = open_paths(paths)
     if is_json:
         from meshscope.reports.analysis_json import analysis_json
 
-        click.echo(analysis_json(opened.runs, opened.refused))
+        click.echo(analysis_json(opened.runs, opened.refused, with_kernels=with_kernels))
     else:
         from meshscope.reports.text import report
 
         if opened.runs:
-            click.echo(report(opened.runs))
+            click.echo(report(opened.runs, with_kernels=with_kernels))
     for path, why, hint in opened.refused:
         click.echo(f"meshscope: {printable(why if path in why else f'{path}: {why}')}", err=True)
         if hint:

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from meshscope.discovery import discover
-from meshscope.errors import TraceError
+from meshscope.readers.other_kinds import check_first, check_regular, unknown
 from meshscope.readers.reader import Reader
 from meshscope.readers.stream import head
 from meshscope.spans import Window
@@ -23,14 +23,14 @@ def readers() -> tuple[Reader, ...]:
 
 
 def reader_of(path: Path) -> Reader:
-    """The reader whose format the file's first bytes show. Raises TraceError when none does."""
+    """The reader whose format the file's first bytes show. Raises TraceError when none does, naming other kinds."""
+    check_regular(path)
     start = head(path)
+    check_first(path, start)
     for reader in readers():
         if reader.sniff(start):
             return reader
-    known = ", ".join(reader.format for reader in readers())
-    what = "is empty" if not start else "is of no format that meshscope reads"
-    raise TraceError(f"{path.name} {what}.", hint=f"Formats: {known}.")
+    raise unknown(path, start, ", ".join(reader.format for reader in readers()))
 
 
 def read(path: Path, *, t0_unix_ns: int | None = None, device_kind: str = "") -> tuple[Window, ...]:

@@ -19,6 +19,7 @@ from meshscope.readers import kineto_cpu, kineto_gloo, kineto_gpu
 from meshscope.readers.kineto_columns import Columns, columns
 from meshscope.readers.kineto_doubts import doubts, is_jax_copy, no_answer_why, none_why
 from meshscope.readers.kineto_repairs import device_rows, repaired
+from meshscope.readers.naming import rank_in_name
 from meshscope.readers.reader import Reader
 from meshscope.readers.time_bounds import LATEST_NS
 from meshscope.readers.told import Told, renamed
@@ -30,7 +31,6 @@ Ints = npt.NDArray[np.int64]
 _STEP = re.compile(r"^ProfilerStep#([0-9]{1,9})$")
 _WHOLE = re.compile(r"^[0-9]{1,19}$")
 _JSON = re.compile(rb"\A(\xef\xbb\xbf)?\s*(\{\s*[\"{}]|\[\s*[{\]])")
-_RANK_IN_NAME = re.compile(r"rank[-_ ]?(\d+)", re.IGNORECASE)
 
 
 def sniff(head: bytes) -> bool:
@@ -135,8 +135,8 @@ def _rank(path: Path, found: Columns) -> tuple[int, str]:
     rank = _distributed(found, "rank")
     if rank >= 0:
         return rank, "trace"
-    named = _RANK_IN_NAME.search(path.name)
-    return (int(named[1]), "file name") if named else (0, "order")
+    named = rank_in_name(path.name)
+    return (0, "order") if named is None else (named, "file name")
 
 
 def _world(found: Columns) -> int:

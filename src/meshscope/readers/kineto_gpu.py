@@ -8,7 +8,7 @@ import numpy.typing as npt
 from meshscope import kinds
 from meshscope.kinds import Kind
 from meshscope.readers.kineto_columns import COPY, KERNEL, RUNTIME, Columns
-from meshscope.readers.told import Told, by_name, renamed
+from meshscope.readers.told import Told, by_name, is_undecided, renamed
 
 HOST = ("cpu_op", "operator", "user_annotation", "python_function", "", *RUNTIME)
 
@@ -20,7 +20,7 @@ def told(columns: Columns, is_device: npt.NDArray[np.bool_]) -> Told:
     kind[is_device & columns.is_of(COPY)] = Kind.COPY
     kind[columns.is_of(HOST)] = Kind.HOST
     kind[is_launch(columns, is_device)] = Kind.LAUNCH
-    recorded = np.flatnonzero(is_device & columns.is_of(KERNEL) & (columns.collective >= 0))
+    recorded = np.flatnonzero(is_device & columns.is_of(KERNEL) & (columns.collective >= 0) & is_undecided(base))
     if not len(recorded):
         return base
     kind[recorded], rule[recorded] = Kind.COLLECTIVE, len(base.rules)

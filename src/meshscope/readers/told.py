@@ -15,7 +15,10 @@ Small = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Told:
-    """Columns of shape (n,): ``kind``; ``rule`` and ``collective`` index their tables, −1 for none."""
+    """Columns of shape (n,): ``kind``; ``rule`` and ``collective`` index their tables, −1 for none.
+
+    The user's rules are the first of ``rules``.
+    """
 
     kind: npt.NDArray[np.uint8]
     rule: Small
@@ -32,19 +35,18 @@ def by_name(name: Small, names: tuple[str, ...], rows: npt.NDArray[np.bool_], ru
     kind = np.zeros(len(name), dtype=np.uint8)
     rule = np.full(len(name), -1, dtype=np.int32)
     kind[rows], rule[rows] = found.kind[place], found.rule[place]
-    collective, collectives = collectives_of(name, names, kind == Kind.COLLECTIVE)
-    return Told(kind, rule, collective, tuple(r.name for r in found.rules), collectives)
+    is_collective = found.kind == Kind.COLLECTIVE
+    canonical = [found.collective(row) if is_collective[row] else "" for row in range(len(used))]
+    table = tuple(dict.fromkeys(filter(None, canonical)))
+    numbers = np.array([table.index(one) if one else -1 for one in canonical], dtype=np.int32)
+    collective = np.full(len(name), -1, dtype=np.int32)
+    collective[rows] = numbers[place]
+    return Told(kind, rule, collective, tuple(r.name for r in found.rules), table)
 
 
-def collectives_of(name: Small, names: tuple[str, ...], rows: npt.NDArray[np.bool_]) -> tuple[Small, tuple[str, ...]]:
-    """The canonical collective of the rows where ``rows`` is true, as numbers into a table; −1 elsewhere."""
-    used = np.unique(name[rows])
-    canonical = [kinds.collective(names[number]) for number in used.tolist()]
-    table = tuple(dict.fromkeys(canonical))
-    numbers = np.array([table.index(one) for one in canonical], dtype=np.int32)
-    column = np.full(len(name), -1, dtype=np.int32)
-    column[rows] = numbers[np.searchsorted(used, name[rows])] if len(used) else -1
-    return column, table
+def is_undecided(told: Told) -> npt.NDArray[np.bool_]:
+    """Rows that no user's rule has decided; what the trace records may still tell another kind there. Shape (n,)."""
+    return (told.rule < 0) | (told.rule >= len(kinds.yours()))
 
 
 def renamed(told: Told, rows: npt.NDArray[np.int64], collectives: list[str]) -> Told:

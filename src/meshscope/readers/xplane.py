@@ -20,6 +20,7 @@ from meshscope.readers.stream import Source
 from meshscope.readers.windows import EARLIEST_UNIX_NS, NO_ABSOLUTE_TIME, WORK, extent, step_bounds, step_of
 from meshscope.readers.xplane_cpu import Marks, host_plane, host_rows, step_marks
 from meshscope.readers.xplane_device import device_kind, device_planes, device_rows, device_steps, encloses
+from meshscope.readers.xplane_programs import programs
 from meshscope.readers.xplane_rows import Rows, Tables
 from meshscope.readers.xplane_space import NOT_A_PART, Space, space
 from meshscope.spans import Counts, Window
@@ -57,9 +58,10 @@ def _device_windows(found: Space) -> tuple[Window, ...]:
     if twice := [number for number, count in Counter(number for number, _ in planes).items() if count > 1]:
         why = f"several planes are of device {twice[0]}: profiles of several hosts or runs lie in this file"
         return (_nothing(found, why),)
+    inside = programs(found)
     host_marks = step_marks(host) if host and planes else []
     for number, plane in planes:
-        rows = device_rows(plane, tables)
+        rows = device_rows(plane, tables, inside)
         marks = device_steps(plane) or host_marks
         cannot_say = [_NO_WAIT, _NO_SIZE]
         if loops := encloses(rows, tuple(tables.names)):
@@ -78,7 +80,7 @@ def _cpu_windows(found: Space) -> tuple[Window, ...]:
     if host is None:
         return ()
     tables = Tables()
-    cpu = host_rows(host, tables)
+    cpu = host_rows(host, tables, programs(found))
     cannot_say = (_NO_SIZE, _LOST_PART) if host.dropped[NOT_A_PART] else (_NO_SIZE,)
     return tuple(
         _window(found, rows, tables, cpu.marks, ordinal, "cpu", cannot_say, cpu.dropped + host.dropped)

@@ -17,11 +17,13 @@ import numpy.typing as npt
 
 from meshscope import kinds
 from meshscope.kinds import Kind
+from meshscope.readers.xplane_programs import Programs
 from meshscope.readers.xplane_rows import Rows, Tables, joined, with_async_pairs
 from meshscope.readers.xplane_space import Line, Plane, Space
 
 Ints = npt.NDArray[np.int64]
 Marks = list[tuple[int, int, int]]
+Operation = tuple[int, str, int, int | None]
 
 _WAITS = ("Rendezvous", "Wait: pending_threads")
 _MEMBERS = re.compile(r"global_devices=\[([\d, ]*)\]")
@@ -57,7 +59,7 @@ def step_marks(plane: Plane) -> Marks:
     ]
 
 
-def host_rows(plane: Plane, tables: Tables) -> Found:
+def host_rows(plane: Plane, tables: Tables, programs: Programs) -> Found:
     """Everything that a device of the CPU platform did, by device."""
     parts: dict[int, list[Rows]] = defaultdict(list)
     dropped: Counter[str] = Counter()
@@ -65,7 +67,7 @@ def host_rows(plane: Plane, tables: Tables) -> Found:
         operations = list(_operations(plane, line))
         if not operations:
             continue
-        rows, device = _told(line, operations, tables)
+        rows, device = _told(line, operations, tables, programs)
         waits, owner = _waits(plane, line, rows, tables, dropped)
         for ordinal in np.unique(device).tolist():
             parts[ordinal].append(rows.take(device == ordinal))
@@ -76,24 +78,27 @@ def host_rows(plane: Plane, tables: Tables) -> Found:
     return Found(devices, step_marks(plane), dropped)
 
 
-def _operations(plane: Plane, line: Line) -> Iterator[tuple[int, str, int]]:
-    """(row, instruction, device ordinal) of the events that carry out an instruction."""
+def _operations(plane: Plane, line: Line) -> Iterator[Operation]:
+    """(row, instruction, device ordinal, program) of the events that carry out an instruction."""
     op, ordinal = plane.stat_ids.get("hlo_op"), plane.stat_ids.get("device_ordinal")
+    program = plane.stat_ids.get("program_id")
     for row in plane.rows_with(line, op, ordinal).tolist():
         event = line.events[row]
-        stats = {stat.metadata_id: stat for stat in event.stats if stat.metadata_id in (op, ordinal)}
+        stats = {stat.metadata_id: stat for stat in event.stats if stat.metadata_id in (op, ordinal, program)}
         device = plane.number(stats[ordinal])
         if device is not None:
-            yield row, str(plane.value(stats[op])), device
+            number = plane.value(stats[program]) if program in stats else None
+            yield row, str(plane.value(stats[op])), device, number if isinstance(number, int) else None
 
 
-def _told(line: Line, operations: list[tuple[int, str, int]], tables: Tables) -> tuple[Rows, Ints]:
+def _told(line: Line, operations: list[Operation], tables: Tables, programs: Programs) -> tuple[Rows, Ints]:
     """The operations of one thread and the device of each."""
-    at = np.array([row for row, _, _ in operations], dtype=np.int64)
-    name = tables.names.codes(instruction for _, instruction, _ in operations)
-    device = np.array([ordinal for _, _, ordinal in operations], dtype=np.int64)
+    at = np.array([row for row, _, _, _ in operations], dtype=np.int64)
+    name = tables.names.codes(instruction for _, instruction, _, _ in operations)
+    device = np.array([ordinal for _, _, ordinal, _ in operations], dtype=np.int64)
     rows = tables.rows(name, line.start_ns[at], line.end_ns[at], lane=line.name, rules=kinds.INSTRUCTIONS)
-    enclosing = _enclosing([instruction for _, instruction, _ in operations], rows, device)
+    programs.tell(rows, ((at, program, name) for at, (_, name, _, program) in enumerate(operations)), tables)
+    enclosing = _enclosing([instruction for _, instruction, _, _ in operations], rows, device)
     rows.kind[enclosing], rows.rule[enclosing] = Kind.OTHER, tables.rules[ENCLOSES]
     return rows, device
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from meshscope import kinds
 from meshscope.kinds import Kind
+from meshscope.readers.xplane_programs import PROGRAM, Programs
 from meshscope.readers.xplane_rows import Rows, Tables, joined, with_async_pairs
 from meshscope.readers.xplane_space import Line, Plane, Space
 
@@ -33,10 +34,11 @@ def device_kind(plane: Plane) -> str:
     return "tpu" if "TPU" in plane.name.upper() else "gpu"
 
 
-def device_rows(plane: Plane, tables: Tables) -> Rows:
+def device_rows(plane: Plane, tables: Tables, programs: Programs) -> Rows:
     """The operations of one device."""
-    parts = [_line_rows(plane, line, tables) for line in _operation_lines(plane) if len(line)]
-    apart = [_line_rows(plane, line, tables) for line in plane.lines if line.name == "Async XLA Ops" and len(line)]
+    parts = [_line_rows(plane, line, tables, programs) for line in _operation_lines(plane) if len(line)]
+    beside = [line for line in plane.lines if line.name == "Async XLA Ops" and len(line)]
+    apart = [_line_rows(plane, line, tables, programs) for line in beside]
     names = tuple(tables.names)
     rows = with_async_pairs(joined(parts), names)
     # Asynchronous copies run beside compute and are no work of the core; collectives there are one interval each.
@@ -66,22 +68,30 @@ def _operation_lines(plane: Plane) -> list[Line]:
     return [line for line in plane.lines if line.name == "XLA Ops" or line.name.startswith("Stream #")]
 
 
-def _line_rows(plane: Plane, line: Line, tables: Tables) -> Rows:
+def _line_rows(plane: Plane, line: Line, tables: Tables, programs: Programs) -> Rows:
     name = tables.names.codes(plane.names(line))
     is_stream = line.name.startswith("Stream #")
     rules = kinds.XLA_KERNELS if is_stream else kinds.INSTRUCTIONS
     rows = tables.rows(name, line.start_ns, line.end_ns, lane=line.name, rules=rules)
     if is_stream:
-        _tell_by_instruction(plane, line, rows, tables)
+        _tell_by_instruction(plane, line, rows, tables, programs)
     return rows
 
 
-def _tell_by_instruction(plane: Plane, line: Line, rows: Rows, tables: Tables) -> None:
+def _tell_by_instruction(plane: Plane, line: Line, rows: Rows, tables: Tables, programs: Programs) -> None:
     """A kernel with a name of its own is a collective when the instruction it carries out is one."""
-    wanted = plane.stat_ids.get("hlo_op")
+    wanted, program = plane.stat_ids.get("hlo_op"), plane.stat_ids.get("program_id")
+    yours = np.isin(rows.rule, [tables.rules[rule.name] for rule in kinds.yours()])
     for row in plane.rows_with(line, wanted).tolist():
-        stat = next((stat for stat in line.events[row].stats if stat.metadata_id == wanted), None)
-        instruction = str(plane.value(stat)) if stat is not None else ""
-        if instruction and kinds.INSTRUCTIONS[0].finds(instruction):
-            rows.kind[row], rows.rule[row] = Kind.COLLECTIVE, tables.rules[kinds.INSTRUCTIONS[0].name]
-            rows.collective[row] = tables.collectives[kinds.collective(instruction)]
+        stats = {stat.metadata_id: stat for stat in line.events[row].stats if stat.metadata_id in (wanted, program)}
+        instruction = str(plane.value(stats[wanted]))
+        number = plane.value(stats[program]) if program in stats else None
+        told = programs.opcode(number, instruction) if isinstance(number, int) else ""
+        rule = _rule_of(told or instruction)
+        if rule is not None and not yours[row]:
+            rows.kind[row], rows.rule[row] = Kind.COLLECTIVE, tables.rules[PROGRAM if told else rule.name]
+            rows.collective[row] = tables.collectives[kinds.collective(told or instruction)]
+
+
+def _rule_of(instruction: str) -> kinds.Rule | None:
+    return next((rule for rule in kinds.INSTRUCTIONS[:2] if rule.finds(instruction)), None)

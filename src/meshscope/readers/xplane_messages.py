@@ -1,7 +1,7 @@
 """The messages of an xplane file, as far as they are read, built from a descriptor in code.
 
-Own definitions keep JAX and TensorFlow out of the process. Field numbers are those of XLA's ``xplane.proto``; text is
-declared as bytes, because a kernel's name need not be UTF-8.
+Own definitions keep JAX and TensorFlow out of the process. Field numbers are those of XLA's ``xplane.proto``, and of
+``hlo.proto`` for the programs that lie in it; text is declared as bytes, because a kernel's name need not be UTF-8.
 """
 
 from __future__ import annotations
@@ -43,6 +43,10 @@ _MESSAGES: dict[str, dict[str, tuple[int, int | str]]] = {
     "EventMetadata": {"id": (1, _INT64), "name": (2, _BYTES), "stats": (5, "Stat*")},
     "StatEntry": {"key": (1, _INT64), "value": (2, "StatMetadata")},
     "StatMetadata": {"id": (1, _INT64), "name": (2, _BYTES)},
+    "Program": {"module": (1, "Module")},
+    "Module": {"name": (1, _BYTES), "computations": (3, "Computation*")},
+    "Computation": {"instructions": (2, "Instruction*")},
+    "Instruction": {"name": (1, _BYTES), "opcode": (2, _BYTES)},
 }
 _ONE_OF = ("double_value", "uint64_value", "int64_value", "str_value", "bytes_value", "ref_value")
 _PACKAGE = "meshscope.xplane"

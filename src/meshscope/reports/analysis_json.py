@@ -16,6 +16,7 @@ from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
 from meshscope.analysis.collectives import CollectiveTotal, collectives
 from meshscope.analysis.devices import devices
 from meshscope.analysis.efficiency import efficiency
+from meshscope.analysis.kernels import kernels
 from meshscope.analysis.memory import RankMemory, memory
 from meshscope.analysis.memory_doubts import memory_doubts
 from meshscope.analysis.standing import device_kind
@@ -38,17 +39,25 @@ _STEP_RATES = ("samples_per_s", "samples_per_s_spread", "tokens_per_s", "data_wa
                "profiled_slowdown_frac", "profiler_cost_frac")  # fmt: skip
 
 
-def analysis_json(runs: Sequence[Run], refused: Iterable[tuple[str, str, str]] = ()) -> str:
-    """The object as text. ``refused`` lists (path, why, hint) of what could not be read at all."""
-    return msgspec.json.format(msgspec.json.encode(analysis(runs, refused)), indent=1).decode()
+def analysis_json(
+    runs: Sequence[Run], refused: Iterable[tuple[str, str, str]] = (), *, with_kernels: bool = False
+) -> str:
+    """The object as text. ``refused`` lists (path, why, hint) of what could not be read at all.
+
+    ``with_kernels`` adds to each recording ``kernels``: which rule took which names for what.
+    """
+    said = analysis(runs, refused, with_kernels=with_kernels)
+    return msgspec.json.format(msgspec.json.encode(said), indent=1).decode()
 
 
-def analysis(runs: Sequence[Run], refused: Iterable[tuple[str, str, str]] = ()) -> dict[str, Any]:
+def analysis(
+    runs: Sequence[Run], refused: Iterable[tuple[str, str, str]] = (), *, with_kernels: bool = False
+) -> dict[str, Any]:
     """The same as plain values."""
     inside = [(f"{run.path}/{path}", why, hint) for run in runs for path, why, hint in run.refused]
     said = {
         "format": FORMAT,
-        "recordings": [_recording(run) for run in runs],
+        "recordings": [_recording(run) | (_kernels(run) if with_kernels else {}) for run in runs],
         "comparison": comparison_json(runs),
         "refused": [{"path": path, "why": why, "hint": hint} for path, why, hint in (*refused, *inside)],
     }
@@ -75,7 +84,7 @@ def _recording(run: Run) -> dict[str, Any]:
             _doubt(doubts, what, why)
     if run.skipped_lines:
         _doubt(doubts, "journal", f"{counted(run.skipped_lines, 'line')} of it could not be read")
-    said = {
+    said: dict[str, Any] = {
         "path": run.path,
         "framework": run.experiment.framework,
         "strategy": run.experiment.strategy or None,
@@ -89,10 +98,16 @@ def _recording(run: Run) -> dict[str, Any]:
         "devices": _devices(run, doubts),
         "findings": [],
     }
+    if not run.experiment.strategy:
+        said["files"] = sorted({window.source for window in run.windows})
     for what, why in memory_doubts(run):
         _doubt(doubts, what, why)
     listed = [{"what": what, "why": why} for what, whys in sorted(doubts.items()) for why in whys]
     return said | {"cannot_say": listed}
+
+
+def _kernels(run: Run) -> dict[str, Any]:
+    return {"kernels": [msgspec.to_builtins(rank) for rank in kernels(run)]}
 
 
 def _doubt(doubts: Doubts, what: str, why: str) -> None:

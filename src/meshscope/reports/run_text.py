@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Iterable
 
@@ -16,9 +17,18 @@ from meshscope.analysis.steps import Steps, steps
 from meshscope.reports.columns import table, wrapped
 from meshscope.reports.efficiency_text import efficiency_lines
 from meshscope.run import Run
-from meshscope.units import UNKNOWN, counted, duration, milliseconds, percent, ranges, rate, ratio, size
+from meshscope.units import NS_PER_S, UNKNOWN, counted, duration, milliseconds, percent, ranges, rate, ratio, size
 
 MOST_RANKS = 16
+
+_RANK_FROM = {
+    "trace": "as the trace says",
+    "device": "one for each device, by its number",
+    "file name": "by the name of the file",
+    "order": "by order, since no file says which rank it is",
+}
+_FACTS = ("ranks", "rank order")
+"""Doubts that are whole sentences."""
 
 _SHORT = dict(zip(CATEGORIES, ("params", "grads", "optim", "activ", "temp"), strict=True))
 
@@ -26,6 +36,7 @@ _SHORT = dict(zip(CATEGORIES, ("params", "grads", "optim", "activ", "temp"), str
 def run_lines(run: Run) -> list[str]:
     """Lines of at most 80 characters (names of files may be longer)."""
     lines = wrapped(_title(run), indent="")
+    lines += _rank_from(run)
     lines += _split(breakdown(run))
     lines += _collectives(overlap(run))
     lines += _memory(memory(run))
@@ -41,10 +52,28 @@ def _title(run: Run) -> str:
     here, state = run.experiment, progress(run)
     kind = device_kind(run).upper() if device_kind(run) != "none" else "no device"
     if not here.strategy:
-        return f"{run.path}: {here.framework}, {_ranks(here.ranks, kind)}"
+        return f"{run.path}: {here.framework}, {_ranks(here.ranks, kind)}{_traced(run)}"
     step = f"step {state.step} of {state.planned}" if state.planned else f"step {state.step}"
     title = f": {here.title}" if here.title else ""
     return f"{here.strategy}{title} ({here.framework}, {_ranks(here.ranks, kind)}, {state.state}, {step})"
+
+
+def _rank_from(run: Run) -> list[str]:
+    """How it is known which rank is which, where no journal says it."""
+    if run.experiment.strategy:
+        return []
+    told: dict[str, list[int]] = {}
+    for window in run.windows:
+        told.setdefault(_RANK_FROM.get(window.rank_from, window.rank_from), []).append(window.rank)
+    return [line for how, ranks in told.items() for line in wrapped(f"{_plural('rank', ranks)} {ranges(ranks)}: {how}")]
+
+
+def _traced(run: Run) -> str:
+    """When it was, by which two runs of one folder can be told apart."""
+    if not run.experiment.t0_unix_ns:
+        return ""
+    moment = time.gmtime(run.experiment.t0_unix_ns // NS_PER_S)
+    return f", traced {time.strftime('%Y-%m-%d %H:%M:%S', moment)} UTC"
 
 
 def _ranks(count: int, kind: str) -> str:
@@ -84,8 +113,12 @@ def _more(count: int) -> list[str]:
 
 def _steps_of(values: Iterable[int]) -> str:
     """``steps 20–21, 40–41``."""
-    known = set(values)
-    return f"step{'s' if len(known) > 1 else ''} {ranges(known)}"
+    values = tuple(values)
+    return f"{_plural('step', values)} {ranges(values)}"
+
+
+def _plural(word: str, values: Iterable[int]) -> str:
+    return f"{word}s" if len(set(values)) > 1 else word
 
 
 def _collectives(found: tuple[CollectiveOverlap, ...]) -> list[str]:
@@ -183,4 +216,5 @@ def _unread(run: Run) -> list[str]:
 
 def _unsaid(run: Run) -> list[str]:
     doubts = dict.fromkeys(doubt for window in run.windows for doubt in window.cannot_say)
-    return [line for what, why in doubts for line in wrapped(f"cannot say {what}: {why}", hanging="  ")]
+    said = (why if what in _FACTS else f"cannot say {what}: {why}" for what, why in doubts)
+    return [line for text in said for line in wrapped(text, hanging="  ")]

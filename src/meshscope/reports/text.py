@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from meshscope.analysis.comparison import Comparison, Row, comparison
 from meshscope.reports.columns import encodable, table, wrapped
+from meshscope.reports.kernels_text import kernel_lines
 from meshscope.reports.run_text import run_lines
 from meshscope.run import Run
 from meshscope.units import UNKNOWN, duration, milliseconds, percent, printable, rate, size
@@ -15,14 +16,17 @@ _KEY = "exposed: share of a profiled step; peak: of the fullest rank; profiler: 
 _HEADING = ("strategy", "samples/s", "±", "ms/step", "×1", "exposed", "peak", "compile", "profiler")
 
 
-def report(runs: Sequence[Run], *, encoding: str | None = None, answer_last: bool = False) -> str:
+def report(
+    runs: Sequence[Run], *, encoding: str | None = None, answer_last: bool = False, with_kernels: bool = False
+) -> str:
     """All of it as text. ``encoding`` is the terminal's (stdout's when None): what it cannot show becomes ASCII.
 
     ``answer_last`` puts the comparison at the end, where it stays in sight of who watched the lines go by.
+    ``with_kernels`` adds which rule took which names for what.
     """
     recorded = tuple(run for run in runs if run.experiment.strategy)
     compared = _compared(comparison(recorded)) if recorded else []
-    details = [line for run in runs for line in ("", *run_lines(run))]
+    details = [line for run in runs for line in ("", *run_lines(run), *(kernel_lines(run) if with_kernels else ()))]
     lines = [*details, "", *compared] if answer_last else [*compared, *details]
     text = "\n".join(printable(line) for line in lines).strip("\n")
     return encodable(text, encoding or getattr(sys.stdout, "encoding", None) or "utf-8")

@@ -4,10 +4,11 @@ Folding is commutative: entries of several writers may be seen in any order. Tra
 so a live screen and a seek in a replay pay only for what is new. Native traces without a recording become Runs too.
 """
 
-from meshscope.run.foreign import Opened, open_traces
+from meshscope.run.finding import trace_files
+from meshscope.run.foreign import Opened, open_files, open_traces
 from meshscope.run.gallery import Gallery
 from meshscope.run.ledger import fold
 from meshscope.run.reading import RunReader
 from meshscope.run.state import SILENCE_NS, Run
 
-__all__ = ["SILENCE_NS", "Gallery", "Opened", "Run", "RunReader", "fold", "open_traces"]
+__all__ = ["SILENCE_NS", "Gallery", "Opened", "Run", "RunReader", "fold", "open_files", "open_traces", "trace_files"]

@@ -90,6 +90,25 @@ class XSpace:
             else:
                 stat.str_value = value.encode()
 
+    def programs(self, programs: dict[int, dict[str, str]], *, damaged: tuple[int, ...] = ()) -> XSpace:
+        """The plane that holds compiled programs: by program id, each instruction's opcode."""
+        plane = message("Plane")(name=b"/host:metadata")
+        plane.stat_metadata.add(key=1).value.name = b"Hlo Proto"
+        plane.stat_metadata.add(key=2).value.name = b"program_id"
+        for key, (number, instructions) in enumerate(programs.items(), 1):
+            program = message("Program")()
+            program.module.name = b"jit_step"
+            computation = program.module.computations.add()
+            for name, opcode in instructions.items():
+                computation.instructions.add(name=name.encode(), opcode=opcode.encode())
+            entry = plane.event_metadata.add(key=key)
+            entry.value.name = f"jit_step({number})".encode()
+            content = program.SerializeToString()
+            entry.value.stats.add(metadata_id=1, bytes_value=b"\xff\xff" if number in damaged else content)
+            entry.value.stats.add(metadata_id=2, uint64_value=number)
+        self._planes.append(plane)
+        return self
+
     def started(self, unix_ns: int) -> XSpace:
         return self.plane("Task Environment", [], stats={"profile_start_time": unix_ns})
 
