@@ -52,7 +52,7 @@ def test_2021s_capital_categories_threads_by_name_and_no_head(tmp_path: Path) ->
     assert figures(window) == Breakdown(36_000, 20_000, 20_000, 6_000, 10_000, 10_000, 36_000, 0)
     assert window.start_ns == UNIX_NS + 10_000
     assert int((window.spans.kind == Kind.LAUNCH).sum()) == 1
-    assert window.rank_from == "order"
+    assert window.rank_from == "file name"
     assert {"stream 7", "stream 20"} <= set(window.spans.lanes)
 
 
