@@ -17,7 +17,7 @@ import numpy.typing as npt
 from meshscope.kinds import Kind
 from meshscope.readers import kineto_cpu, kineto_gloo, kineto_gpu
 from meshscope.readers.kineto_columns import COPY, KERNEL, Columns, columns
-from meshscope.readers.kineto_doubts import doubts, is_jax_copy, none_why
+from meshscope.readers.kineto_doubts import doubts, none_why
 from meshscope.readers.reader import Reader
 from meshscope.readers.told import Told, renamed
 from meshscope.readers.windows import EARLIEST_UNIX_NS, NO_ABSOLUTE_TIME, WORK, extent, step_bounds, step_of
@@ -106,7 +106,7 @@ def _window(path: Path, found: Columns, draft: _Draft, t0_unix_ns: int | None) -
         rank=rank,
         device=device,
         rank_from=rank_from,
-        framework="jax" if is_jax_copy(found) else "torch",
+        framework="torch",
         device_kind=draft.device_kind,
         start_ns=start_ns,
         end_ns=end_ns,

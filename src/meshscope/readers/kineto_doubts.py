@@ -48,16 +48,8 @@ def _unmatched_why(count: int, *, is_complete: bool) -> str:
     return f"{where}; a reduce-scatter among them shows as all_reduce"
 
 
-def is_jax_copy(found: Columns) -> bool:
-    """Whether this is the JSON that JAX writes beside its xplane."""
-    about = found.metadata.get("metadata")
-    return isinstance(about, dict) and "highres-ticks" in about
-
-
 def none_why(found: Columns) -> str:
     """Why a file without device events has none."""
-    if is_jax_copy(found):
-        return "this is JAX's JSON copy of a profile; the .xplane.pb beside it is what can be read"
     seen = Counter(found.categories[code] for code in found.category.tolist())
     if seen.get("cuda_profiler_range"):
         return f"only CUPTI range-profiler records ({seen['cuda_profiler_range']}), no kernel events"
