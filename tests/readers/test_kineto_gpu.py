@@ -199,10 +199,3 @@ def test_a_trace_without_device_work_says_why(tmp_path: Path, events: list[dict[
     window = one(write_kineto(tmp_path / "t.json", events))
     assert window.device_kind == "none"
     assert word in dict(window.cannot_say)["breakdown"]
-
-
-def test_jaxs_json_copy_of_a_profile_points_to_the_profile(tmp_path: Path) -> None:
-    copy = write_kineto(tmp_path / "t.json", [span("dot", 0, 1, cat="")], rank=None, metadata={"highres-ticks": True})
-    window = one(copy)
-    assert (window.framework, window.device_kind) == ("jax", "none")
-    assert "xplane.pb" in dict(window.cannot_say)["breakdown"]

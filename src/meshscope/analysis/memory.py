@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from meshscope.recording.entries import MemoryMeasured
+from meshscope.records import MemoryRecord
 from meshscope.run import Run
 from meshscope.spans import Window
 
@@ -26,7 +30,9 @@ class Category:
 class RankMemory:
     """The newest measurement of one rank. ``peak_bytes``, ``pool_bytes``, ``in_use_bytes`` are None where unknown.
 
-    ``peak_how`` says how the peak was come by; ``source`` names the instrument in words.
+    ``peak_how`` says how the peak was come by; ``source`` names the instrument in words. ``record`` is the file that
+    told all of it, None for what a recording measured; then ``step`` is −1, ``in_use_bytes`` what was held at the
+    record's end, and the categories are those at the peak.
     """
 
     rank: int
@@ -38,10 +44,11 @@ class RankMemory:
     peak_how: str
     pool_bytes: int | None
     in_use_bytes: int | None
+    record: MemoryRecord | None = None
 
 
 def memory(run: Run) -> tuple[RankMemory, ...]:
-    """By rank; empty while nothing was measured.
+    """By rank; empty while nothing was measured. What files of an allocator told comes after what was measured.
 
     Categories are those of the newest measurement. The peak is the newest that is known, since not every
     measurement sees one. Where none does, a CPU rank's is derived: what lives from step to step (exact, by the
@@ -50,7 +57,37 @@ def memory(run: Run) -> tuple[RankMemory, ...]:
     newest: dict[int, list[MemoryMeasured]] = {}
     for entry in run.memory:
         newest.setdefault(entry.rank, []).append(entry)
-    return tuple(_rank(run, newest[rank]) for rank in sorted(newest))
+    told = (_recorded(record) for record in run.records if isinstance(record, MemoryRecord))
+    return (*(_rank(run, newest[rank]) for rank in sorted(newest)), *told)
+
+
+def held_bytes(record: MemoryRecord, slices: int) -> npt.NDArray[np.float64]:
+    """The most that was held in each of ``slices`` equal parts of the record's time; empty without a history."""
+    traced = record.allocations
+    if traced is None or not len(traced.time_ns) or slices <= 0:
+        return np.empty(0)
+    first_ns, last_ns = int(traced.time_ns[0]), int(traced.time_ns[-1])
+    begin_ns = np.linspace(first_ns, max(last_ns, first_ns + 1), slices, endpoint=False)
+    # What a part begins with is what the last change before it left.
+    before = np.maximum(np.searchsorted(traced.time_ns, begin_ns, side="right") - 1, 0)
+    inside: npt.NDArray[np.float64] = np.maximum.reduceat(traced.total_bytes, before).astype(np.float64)
+    return inside
+
+
+def _recorded(record: MemoryRecord) -> RankMemory:
+    names = sorted(record.categories, key=lambda name: (_PLACE.get(name, len(_PLACE)), -record.categories[name], name))
+    return RankMemory(
+        rank=record.rank,
+        device=record.device,
+        step=-1,
+        source=record.kind,
+        categories=tuple(Category(name, record.categories[name], "measured") for name in names),
+        peak_bytes=record.peak_bytes,
+        peak_how=record.peak_how,
+        pool_bytes=record.reserved_bytes,
+        in_use_bytes=record.end_bytes,
+        record=record,
+    )
 
 
 def _rank(run: Run, entries: list[MemoryMeasured]) -> RankMemory:

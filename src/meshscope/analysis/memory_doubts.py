@@ -26,12 +26,19 @@ def memory_doubts(run: Run) -> tuple[Doubt, ...]:
     """(what, why), where it is so for some ranks only with their numbers."""
     ranks = memory(run)
     if not ranks:
-        return (("memory", "nothing was measured" if run.experiment.strategy else "a trace alone does not say"),)
+        return (("memory", _nothing_why(run)),)
     found: dict[Doubt, list[int]] = {}
     for rank in ranks:
-        for doubt in _of_rank(run, rank):
+        for doubt in _of_rank(run, rank) if rank.record is None else ():
             found.setdefault(doubt, []).append(rank.rank)
     return tuple((what, _of(numbers, len(ranks)) + why) for (what, why), numbers in found.items())
+
+
+def _nothing_why(run: Run) -> str:
+    if run.experiment.strategy:
+        return "nothing was measured"
+    alone = run.records and not run.windows
+    return "no allocator's account is among the files" if alone else "a trace alone does not say"
 
 
 def _of(numbers: list[int], ranks: int) -> str:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from meshscope.kinds import Kind
 from meshscope.readers import kineto_cpu, kineto_gloo, kineto_gpu
 from meshscope.readers.kineto_columns import Columns, columns
-from meshscope.readers.kineto_doubts import doubts, is_jax_copy, no_answer_why, none_why
+from meshscope.readers.kineto_doubts import doubts, no_answer_why, none_why
 from meshscope.readers.kineto_repairs import device_rows, repaired
 from meshscope.readers.naming import rank_in_name
 from meshscope.readers.reader import Reader
@@ -101,7 +101,7 @@ def _window(path: Path, found: Columns, draft: _Draft, t0_unix_ns: int | None) -
         rank=rank,
         device=device,
         rank_from=rank_from,
-        framework="jax" if is_jax_copy(found) else "torch",
+        framework="torch",
         device_kind=draft.device_kind,
         start_ns=start_ns,
         end_ns=end_ns,

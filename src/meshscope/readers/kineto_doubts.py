@@ -58,12 +58,6 @@ def _unmatched_why(count: int, *, is_complete: bool) -> str:
     return f"{where}; a reduce-scatter among them shows as all_reduce"
 
 
-def is_jax_copy(found: Columns) -> bool:
-    """Whether this is the JSON that JAX writes beside its xplane."""
-    about = found.metadata.get("metadata")
-    return isinstance(about, dict) and "highres-ticks" in about
-
-
 def no_answer_why(found: Columns) -> str:
     """Why the device events of a file are no one rank's, or of no one time; "" where nothing speaks against it."""
     if found.dropped.get(SECOND_HEAD):
@@ -92,8 +86,6 @@ def _processes(found: Columns, least: tuple[float, int]) -> list[object]:
 def none_why(found: Columns) -> str:
     """Why a file without device events has none."""
     seen = Counter(found.categories[code] for code in found.category.tolist())
-    if is_jax_copy(found):
-        return "this is JAX's JSON copy of a profile; the .xplane.pb beside it is what can be read"
     if found.dropped.get(LOST):
         return f"device events: {found.dropped[LOST]}, and none of them with a time"
     if not seen:

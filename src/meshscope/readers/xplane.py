@@ -45,9 +45,14 @@ def read(path: Path, *, t0_unix_ns: int | None = None, device_kind: str = "") ->
     found = space(b"".join(source.blocks()))
     if source.cut_short:
         found.dropped.setdefault(CUT_SHORT, 1)
+    return windows_of(found, path.name, t0_unix_ns)
+
+
+def windows_of(found: Space, name: str, t0_unix_ns: int | None) -> tuple[Window, ...]:
+    """A window for each device of the planes that did something. ``name`` is the file's."""
     windows = _device_windows(found) or _cpu_windows(found) or (_nothing(found),)
     zero_ns, is_absolute = _zero(found, windows, t0_unix_ns)
-    return tuple(replace(_doubted(w, is_absolute=is_absolute), source=path.name).shifted(-zero_ns) for w in windows)
+    return tuple(replace(_doubted(w, is_absolute=is_absolute), source=name).shifted(-zero_ns) for w in windows)
 
 
 def _device_windows(found: Space) -> tuple[Window, ...]:

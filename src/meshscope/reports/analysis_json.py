@@ -23,6 +23,7 @@ from meshscope.analysis.standing import device_kind
 from meshscope.analysis.steps import Steps, steps
 from meshscope.reports.comparison_json import comparison_json
 from meshscope.reports.efficiency_text import efficiency_values
+from meshscope.reports.records_json import memory_record_json, records_json
 from meshscope.run import Run
 from meshscope.units import counted, printable
 
@@ -79,14 +80,14 @@ def _has_surrogate(text: str) -> bool:
 
 def _recording(run: Run) -> dict[str, Any]:
     doubts: Doubts = {}
-    for window in run.windows:
-        for what, why in window.cannot_say:
+    for told in (*(window.cannot_say for window in run.windows), *(record.cannot_say for record in run.records)):
+        for what, why in told:
             _doubt(doubts, what, why)
     if run.skipped_lines:
         _doubt(doubts, "journal", f"{counted(run.skipped_lines, 'line')} of it could not be read")
     said: dict[str, Any] = {
         "path": run.path,
-        "framework": run.experiment.framework,
+        "framework": run.experiment.framework or None,
         "strategy": run.experiment.strategy or None,
         "device_kind": device_kind(run),
         "outcome": run.ended.outcome if run.ended else "lost" if run.is_lost else None,
@@ -102,6 +103,7 @@ def _recording(run: Run) -> dict[str, Any]:
         said["files"] = sorted({window.source for window in run.windows})
     for what, why in memory_doubts(run):
         _doubt(doubts, what, why)
+    said |= records_json(run)
     listed = [{"what": what, "why": why} for what, whys in sorted(doubts.items()) for why in whys]
     return said | {"cannot_say": listed}
 
@@ -155,13 +157,15 @@ def _collective(found: CollectiveTotal, doubts: Doubts) -> dict[str, Any]:
 
 
 def _memory(rank: RankMemory) -> dict[str, Any]:
-    said: dict[str, Any] = {"rank": rank.rank, "device": rank.device, "step": rank.step, "source": rank.source}
+    device = rank.device if rank.device >= 0 else None
+    step = {"step": rank.step} if rank.step >= 0 else {}
+    said: dict[str, Any] = {"rank": rank.rank, "device": device, **step, "source": rank.source}
     known = {"peak_bytes": rank.peak_bytes, "reserved_bytes": rank.pool_bytes, "in_use_bytes": rank.in_use_bytes}
     said |= {name: value for name, value in known.items() if value is not None}
     if rank.peak_bytes is not None:
         said["peak_how"] = rank.peak_how
     said["categories"] = {c.name: {"bytes": c.size_bytes, "how": c.how} for c in rank.categories}
-    return said
+    return said | memory_record_json(rank)
 
 
 def _steps(run: Run, found: Steps, doubts: Doubts) -> dict[str, Any]:
@@ -174,7 +178,7 @@ def _steps(run: Run, found: Steps, doubts: Doubts) -> dict[str, Any]:
         "recompilations": found.recompilations,
     }
     if not found.count:
-        _doubt(doubts, "steps", "no step has finished" if run.experiment.strategy else _NO_JOURNAL)
+        _doubt(doubts, "steps", _no_step_why(run))
         return said
     for name in (*_STEP_NS, *_STEP_RATES):
         value = getattr(found, name)
@@ -190,6 +194,12 @@ def _efficiency(run: Run, doubts: Doubts) -> dict[str, Any]:
     if found.why:
         _doubt(doubts, "efficiency.mfu_frac", found.why)
     return efficiency_values(found)
+
+
+def _no_step_why(run: Run) -> str:
+    if run.experiment.strategy:
+        return "no step has finished"
+    return _NO_JOURNAL if run.windows else "there is neither a journal nor a trace of steps"
 
 
 def _step_why(name: str, found: Steps) -> str:

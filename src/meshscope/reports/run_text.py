@@ -16,6 +16,7 @@ from meshscope.analysis.standing import device_kind, shares
 from meshscope.analysis.steps import Steps, steps
 from meshscope.reports.columns import table, wrapped
 from meshscope.reports.efficiency_text import efficiency_lines
+from meshscope.reports.records_text import allocator_lines, flight_lines, sensor_lines
 from meshscope.run import Run
 from meshscope.units import NS_PER_S, UNKNOWN, counted, duration, milliseconds, percent, ranges, rate, ratio, size
 
@@ -39,7 +40,10 @@ def run_lines(run: Run) -> list[str]:
     lines += _rank_from(run)
     lines += _split(breakdown(run))
     lines += _collectives(overlap(run))
-    lines += _memory(memory(run))
+    lines += _memory(tuple(rank for rank in memory(run) if rank.record is None))
+    lines += allocator_lines(memory(run))
+    lines += flight_lines(run)
+    lines += sensor_lines(run)
     lines += _steps(steps(run))
     lines += efficiency_lines(efficiency(run))
     lines += _events(run)
@@ -51,6 +55,9 @@ def run_lines(run: Run) -> list[str]:
 def _title(run: Run) -> str:
     here, state = run.experiment, progress(run)
     kind = device_kind(run).upper() if device_kind(run) != "none" else "no device"
+    if not here.strategy and not run.windows and run.records:
+        kinds = dict.fromkeys(record.kind for record in run.records)
+        return f"{run.path}: {', '.join(kinds)}{f', {_count(here.ranks)}' if here.ranks else ''}"
     if not here.strategy:
         return f"{run.path}: {here.framework}, {_ranks(here.ranks, kind)}{_traced(run)}"
     step = f"step {state.step} of {state.planned}" if state.planned else f"step {state.step}"
@@ -74,6 +81,10 @@ def _traced(run: Run) -> str:
         return ""
     moment = time.gmtime(run.experiment.t0_unix_ns // NS_PER_S)
     return f", traced {time.strftime('%Y-%m-%d %H:%M:%S', moment)} UTC"
+
+
+def _count(ranks: int) -> str:
+    return counted(ranks, "rank")
 
 
 def _ranks(count: int, kind: str) -> str:
@@ -191,6 +202,21 @@ def _signed(frac: float) -> str:
 
 
 def _events(run: Run) -> list[str]:
+    return [*_trace_events(run), *_record_events(run)]
+
+
+def _record_events(run: Run) -> list[str]:
+    """Of files without spans; said where something in them was not as it should be."""
+    dropped = {record.source: record.counts.dropped for record in run.records if record.counts.dropped}
+    repaired = {record.source: record.counts.repaired for record in run.records if record.counts.repaired}
+    if not dropped and not repaired:
+        return []
+    read = sum(record.counts.read for record in run.records)
+    said = f"records: {read} read{_counted('dropped', dropped)}{_counted('mended', repaired)}"
+    return wrapped(said, hanging="  ")
+
+
+def _trace_events(run: Run) -> list[str]:
     if not run.windows:
         return []
     files = {window.source: window.counts.read for window in run.windows}  # one JAX file holds several ranks
@@ -215,6 +241,7 @@ def _unread(run: Run) -> list[str]:
 
 
 def _unsaid(run: Run) -> list[str]:
-    doubts = dict.fromkeys(doubt for window in run.windows for doubt in window.cannot_say)
+    told = (*(window.cannot_say for window in run.windows), *(record.cannot_say for record in run.records))
+    doubts = dict.fromkeys(doubt for whys in told for doubt in whys)
     said = (why if what in _FACTS else f"cannot say {what}: {why}" for what, why in doubts)
     return [line for text in said for line in wrapped(text, hanging="  ")]

@@ -10,8 +10,11 @@ from pathlib import Path
 
 from meshscope import readers
 from meshscope.errors import InputError
+from meshscope.readers.records import is_record
 
+_XPLANE = ".xplane.pb"
 _JAX_COPY = ".trace.json.gz"
+_PERFETTO_COPY = "perfetto_trace.json.gz"
 Refusal = tuple[str, str, str]
 
 
@@ -31,7 +34,7 @@ def trace_files(path: Path) -> Found:
     if not _is_folder(path):
         return Found((path,))
     refused: list[Refusal] = []
-    inside = [file for file in _below(path, refused) if _is_named_like_a_trace(file)]
+    inside = [file for file in _below(path, refused) if _is_named_like_a_trace(file) or is_record(file)]
     if not inside and not refused:
         raise InputError(f"{path} holds no trace file.", hint=f"Looked for names ending in {_suffixes()}.")
     return Found(tuple(sorted(file for file in inside if not _is_copy(file))), tuple(refused))
@@ -73,8 +76,10 @@ def _below(folder: Path, refused: list[Refusal]) -> Iterator[Path]:
 
 
 def _is_copy(path: Path) -> bool:
-    """JAX writes its xplane a second time as JSON beside it."""
-    return path.name.endswith(_JAX_COPY) and path.with_name(path.name.removesuffix(_JAX_COPY) + ".xplane.pb").is_file()
+    """JAX writes its xplane a second time as JSON beside it, and that a third time for Perfetto."""
+    if path.name == _PERFETTO_COPY:
+        return any(other.name.endswith((_XPLANE, _JAX_COPY)) for other in path.parent.iterdir())
+    return path.name.endswith(_JAX_COPY) and path.with_name(path.name.removesuffix(_JAX_COPY) + _XPLANE).is_file()
 
 
 def _suffixes() -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from meshscope import readers
 from meshscope.errors import TraceError
 from meshscope.experiment import Experiment
+from meshscope.run.extras import split, with_records
 from meshscope.run.finding import Refusal, trace_files
 from meshscope.run.grouping import Filed, Group, together
 from meshscope.run.ledger import fold
@@ -46,12 +47,14 @@ def open_files(files: Iterable[Path]) -> Opened:
     """The same for files that were found already."""
     read: list[Filed] = []
     refused: list[Refusal] = []
-    for path in files:
+    traces, extras = split(list(files))
+    for path in traces:
         try:
             read.append(Filed(path, readers.read(path)))
         except TraceError as error:
             refused.append((str(path), error.message, error.hint))
-    return Opened(tuple(_run(group) for group in together(read)), tuple(refused))
+    runs = with_records((_run(group) for group in together(read)), extras)
+    return Opened(runs, (*refused, *extras.refused))
 
 
 def _run(group: Group) -> Run:

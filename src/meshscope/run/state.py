@@ -18,6 +18,7 @@ from meshscope.recording.entries import (
     TraceWritten,
     WindowAsked,
 )
+from meshscope.records import Record
 from meshscope.samples import SampleTable, StepTable
 from meshscope.spans import Window
 
@@ -32,7 +33,8 @@ class Run:
     ``windows`` are the profiled stretches read from native traces, by (rank, start); ``refused`` pairs the
     path of a trace that could not be read with the reason and a hint. ``ended`` is None while the run goes on, and also
     for a recording whose supervisor was killed: then ``now_ns`` is far past ``last_entry_ns``. ``skipped_lines`` counts
-    the journal's lines that say nothing, or something that cannot be.
+    the journal's lines that say nothing, or something that cannot be. ``records`` are what files without spans told:
+    allocators' snapshots, flight recorders, device logs (whose readings are in ``samples`` too).
     """
 
     path: str
@@ -56,6 +58,7 @@ class Run:
     ended: Ended | None = None
     skipped_lines: int = 0
     notes: tuple[str, ...] = ()
+    records: tuple[Record, ...] = ()
 
     @property
     def is_lost(self) -> bool:

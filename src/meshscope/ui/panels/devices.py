@@ -59,7 +59,8 @@ def question(scene: Scene) -> Sensors:
         return Sensors()
     found = devices(run)
     newest = max((int(reading.time_ns[-1]) for reading in found.fields if reading.count), default=None)
-    at = None if newest is None else newest + run.experiment.t0_unix_ns
+    # A log without a zone does not tell when it was made.
+    at = None if newest is None or not run.experiment.t0_unix_ns else newest + run.experiment.t0_unix_ns
     capacity = {(r.device, _CAPACITIES[r.field]): r.last for r in found.fields if r.field in _CAPACITIES}
     called = _called(found.fields, run)
     named = [replace(r, device=called.get(r.device, r.device)) for r in found.fields if r.field not in _CAPACITIES]

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from textual.strip import Strip
 
+from meshscope.analysis.flight import flight
+from meshscope.analysis.flight_words import mismatch_words, unfinished_words
 from meshscope.recording.entries import TraceWritten
 from meshscope.run import Run
 from meshscope.ui.marks.cells import Line, strips, wrapped
@@ -66,7 +68,25 @@ def _happened(run: Run) -> Iterator[Happened]:
             yield Happened(compiled.t_ns, "warning", _who(compiled.rank) + text)
     for path, why, hint in run.refused:
         yield Happened(run.last_entry_ns, "warning", f"{path}: {why} {hint}")
+    yield from _flight(run)
     yield from _endings(run)
+
+
+def _flight(run: Run) -> Iterator[Happened]:
+    """Calls that were not done when the ranks' flight recorders were dumped, and calls in which ranks differ."""
+    found = flight(run)
+    if found is None:
+        return
+    for one in found.unfinished:
+        t_ns = one.since_ns - run.experiment.t0_unix_ns if one.since_ns else run.last_entry_ns
+        yield Happened(t_ns, "error", unfinished_words(one))
+    for differing in found.mismatches:
+        yield Happened(run.last_entry_ns, "error", mismatch_words(differing))
+    if not found.unfinished and not found.mismatches:
+        calls = counted(sum(called.count for called in found.calls), "call")
+        yield Happened(
+            run.last_entry_ns, "info", f"flight recorders of {counted(len(found.ranks), 'rank')}: {calls}, all done"
+        )
 
 
 def _traces(run: Run) -> Iterator[Happened]:
@@ -131,7 +151,7 @@ def depends(scene: Scene) -> tuple[object, ...]:
     run = scene.run
     if run is None:
         return ()
-    told = (run.logs, run.phases, run.traces, run.compiles, run.refused, run.rank_ends)
+    told = (run.logs, run.phases, run.traces, run.compiles, run.refused, run.rank_ends, run.records)
     return (*(len(entries) for entries in told), run.ended)
 
 

@@ -6,15 +6,18 @@ from dataclasses import dataclass
 
 from textual.strip import Strip
 
-from meshscope.analysis.memory import CATEGORIES, Category, RankMemory, memory
+from meshscope.analysis.memory import CATEGORIES, Category, RankMemory, held_bytes, memory
 from meshscope.ui.marks.bars import stacked
 from meshscope.ui.marks.cells import Line, Piece, aired, left, right, strips, wrapped
+from meshscope.ui.marks.sparkline import sparkline
 from meshscope.ui.palette import TEXTURES, texture
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
-from meshscope.units import UNKNOWN, printable, ratio, size
+from meshscope.units import UNKNOWN, duration, printable, ratio, size
 
 _FIGURE = 9
+_SLICES = 240
+_TALLEST = 6
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,7 @@ class Memories:
     ranks: tuple[RankMemory, ...] = ()
     fresh: Fresh = UNSTATED
     has_ended: bool = False
+    held: tuple[float, ...] = ()
 
 
 def question(scene: Scene) -> Memories:
@@ -32,20 +36,46 @@ def question(scene: Scene) -> Memories:
     ranks = memory(run)
     newest = max((entry.t_ns for entry in run.memory), default=None)
     fresh = Fresh(
-        of=f"step {max(rank.step for rank in ranks)}" if ranks else "",
+        of=_of(ranks),
         at_unix_ns=None if newest is None else newest + run.experiment.t0_unix_ns,
     )
-    return Memories(ranks, fresh, run.ended is not None)
+    history = _fullest(ranks).record if ranks else None
+    held = tuple(held_bytes(history, _SLICES).tolist()) if history is not None else ()
+    return Memories(ranks, fresh, run.ended is not None, held)
+
+
+def _of(ranks: tuple[RankMemory, ...]) -> str:
+    """The newest step that was measured; what kind of file told it where none was."""
+    if not ranks:
+        return ""
+    newest = max(rank.step for rank in ranks)
+    return f"step {newest}" if newest >= 0 else ranks[0].source
 
 
 def draw(answer: Memories, frame: Frame) -> list[Strip]:
     if not answer.ranks:
         return note(_empty(answer), frame)
-    fullest = max(answer.ranks, key=lambda rank: (_extent(rank), -rank.rank))
-    detail = _detail(fullest, frame)
+    fullest = _fullest(answer.ranks)
+    detail = [*_over_time(answer, fullest, frame), *_detail(fullest, frame)]
     ranks = _ranks(answer.ranks, fullest, max(frame.height - len(detail) - 3, 1), frame)
     gap: list[Line] = [[]] if ranks[-1] and len(ranks) + len(detail) < frame.height else []
     return strips([*ranks, *gap, *detail, *_beside(fullest, frame)], frame.width, frame.height, frame.look)
+
+
+def _fullest(ranks: tuple[RankMemory, ...]) -> RankMemory:
+    return max(ranks, key=lambda rank: (_extent(rank), -rank.rank))
+
+
+def _over_time(answer: Memories, rank: RankMemory, frame: Frame) -> list[Line]:
+    """What an allocator's own history says was held, from zero up to its peak, where there is room."""
+    height = min(frame.height - len(answer.ranks) - len(_detail(rank, frame)) - 5, _TALLEST)
+    record = rank.record
+    if record is None or len(answer.held) < 2 or height < 1:
+        return []
+    bars = sparkline(answer.held, max(frame.width - 2, 4), frame.look, low=0.0, high=max(answer.held), height=height)
+    over = duration(record.end_ns - record.start_ns)
+    heading: Line = [(f" rank {rank.rank} over {over}, of {size(max(answer.held))}", "quiet")]
+    return [heading, *([(" ", "text"), *bar] for bar in bars), []]
 
 
 def _extent(rank: RankMemory) -> int:
@@ -74,6 +104,11 @@ def _ordered(rank: RankMemory) -> list[Category]:
     return sorted((c for c in rank.categories if c.name in TEXTURES), key=lambda c: known.get(c.name, len(known)))
 
 
+def _others(rank: RankMemory) -> list[Category]:
+    """What has no texture of its own (inputs, autograd detail, a program's own words), the largest first."""
+    return sorted((c for c in rank.categories if c.name not in TEXTURES), key=lambda c: -c.size_bytes)
+
+
 def _detail(rank: RankMemory, frame: Frame) -> list[Line]:
     """The categories of one rank in numbers, with how each is known."""
     lines: list[Line] = []
@@ -89,11 +124,25 @@ def _detail(rank: RankMemory, frame: Frame) -> list[Line]:
             (right(share, 8) if share else "", "quiet"),
             ("  " + printable(category.how), "quiet"),
         ])  # fmt: skip
-    return lines
+    return [*lines, *_rest(rank, total, frame)]
+
+
+def _rest(rank: RankMemory, total: int, frame: Frame) -> list[Line]:
+    """Further categories in one line."""
+    if not _others(rank):
+        return []
+    words = ", ".join(f"{c.name} {size(c.size_bytes)}" for c in _others(rank))
+    share = f" ({ratio(sum(c.size_bytes for c in _others(rank)), total) * 100:.0f} %)" if total else ""
+    return [[(" " + line, "quiet")] for line in wrapped(printable(f"beside these{share}: {words}"), frame.width - 1, 2)]
 
 
 def _beside(rank: RankMemory, frame: Frame) -> list[Line]:
     words = []
+    record = rank.record
+    if record is not None and record.preexisting_bytes is not None:
+        words.append(f"{size(record.preexisting_bytes)} held at the start")
+    if record is not None and record.end_bytes is not None and rank.pool_bytes is None:
+        words.append(f"{size(record.end_bytes)} at the end")
     if rank.pool_bytes is not None:
         in_use = "" if rank.in_use_bytes is None else f", {size(rank.in_use_bytes)} of it in use"
         words.append(f"the allocator holds {size(rank.pool_bytes)}{in_use}")
@@ -119,5 +168,5 @@ PANEL = Panel(
     question=question,
     draw=draw,
     fresh=lambda answer: answer.fresh,
-    depends=lambda scene: (len(scene.run.memory), len(scene.run.windows), scene.run.ended) if scene.run else (),
+    depends=lambda scene: (len(r.memory), len(r.windows), len(r.records), r.ended) if (r := scene.run) else (),
 )
