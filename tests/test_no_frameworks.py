@@ -12,6 +12,7 @@ FRAMEWORKS = ("torch", "jax", "jaxlib", "flax", "optax", "tensorflow")
 READS = """
 import meshscope.readers, meshscope.run, meshscope.reports.text, meshscope.reports.analysis_json
 import meshscope.analysis.comparison, meshscope.analysis.collectives, meshscope.analysis.devices
+import meshscope.analysis.pairing, meshscope.reports.change_text, meshscope.reports.baseline
 meshscope.readers.readers()
 """
 

@@ -56,6 +56,7 @@ class Options:
     )
     compile: bool = _option("torch: compile the model with torch.compile", default=False)
     data: str = _option("where tokens come from", "synthetic", default="synthetic")
+    inject: str = _option("a fault to put in, to see how it shows: slow-input:MS", default="")
 
 
 _GPT = Options(vocab=50304, seq=1024, batch=32, lr=3e-4, precision="bf16", bucket_mb=25.0)
@@ -105,6 +106,20 @@ def check(options: Options, ranks: int) -> None:
             f"A batch of {options.batch} does not divide into {ranks} ranks × {options.accumulate} micro-batches.",
             f"Use a --batch that is a multiple of {ranks * options.accumulate}.",
         )
+
+
+def slow_input_s(options: Options) -> float:
+    """How long ``--inject slow-input:MS`` makes a step wait for its batch; 0 without it. OptionError: another fault."""
+    if not options.inject:
+        return 0.0
+    name, _, amount = options.inject.partition(":")
+    try:
+        late_ms = float(amount)
+    except ValueError:
+        late_ms = -1.0
+    if name != "slow-input" or not 0 < late_ms < inf:
+        raise OptionError(f"There is no fault {options.inject!r}.", "Write it as --inject slow-input:20 (in ms).")
+    return late_ms / 1000
 
 
 def parameter_count(options: Options) -> int:
@@ -160,5 +175,6 @@ def _check_values(options: Options) -> None:
             and not 0 < value < inf
         ):
             raise OptionError(f"{_flag(option)} {value} makes no sense.", f"{_flag(option)} must be a number above 0.")
+    slow_input_s(options)
     if options.seed < 0:
         raise OptionError(f"--seed {options.seed} is negative.", "Use a seed of 0 or more.")

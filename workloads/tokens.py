@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 from numpy.typing import NDArray
 
-from options import Options
+from options import Options, slow_input_s
 
 
 def micro_batches(options: Options, step: int, rank: int = 0, ranks: int = 1) -> NDArray[np.int32]:
@@ -14,6 +16,8 @@ def micro_batches(options: Options, step: int, rank: int = 0, ranks: int = 1) ->
     The last token of a sample is only a target. A sample depends on the seed, the step and its place in the global
     batch, and on nothing else: however many ranks share a step, together they see the same tokens.
     """
+    if rank == 0:  # One late rank is enough: the others wait for it. A JAX process draws the batches of all its ranks.
+        time.sleep(slow_input_s(options))
     each = options.batch // ranks
     samples = [_sample(options, step, place) for place in range(rank * each, (rank + 1) * each)]
     return np.stack(samples).reshape(options.accumulate, -1, options.seq + 1)

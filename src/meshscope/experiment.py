@@ -13,7 +13,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``experiment.json``, written once before the first rank starts.
 
     ``device_kind`` is ``"cpu"``, ``"gpu"`` or ``"tpu"`` as planned; ``options`` are the workload's own
-    (model, batch, steps, …); ``threads_per_rank`` is 0 where the framework decides.
+    (model, batch, steps, …); ``threads_per_rank`` is 0 where the framework decides. ``cores`` are those that the run
+    may use, of the ``host_cores`` that the machine has (0: not recorded).
     """
 
     t0_unix_ns: int
@@ -32,6 +33,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sequence_length: int = 0
     threads_per_rank: int = 0
     cores: int = 0
+    host_cores: int = 0
     host: str = ""
     versions: dict[str, str] = {}
     devices: list[str] = []

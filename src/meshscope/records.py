@@ -51,7 +51,6 @@ class MemoryRecord(Record):
     """
 
     device: int = 0
-    framework: str = "torch"
     device_kind: str = "gpu"
     peak_bytes: int | None = None
     peak_how: str = ""

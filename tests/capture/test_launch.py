@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -193,6 +194,7 @@ def test_a_recording_says_how_many_cores_its_run_may_use(here: Callable, monkeyp
     plan = _plan("toy", "toy-single", "jax-toy", ranks=4)
     settled = request.from_plain(plan.request)
     assert [commands.experiment(settled, run).cores for run in plan.runs] == [16, 4, 16]
+    assert {commands.experiment(settled, run).host_cores for run in plan.runs} == {os.cpu_count()}
     here(torch=GPUS)
     plan = _plan("toy-single", ranks=4)
     assert commands.experiment(request.from_plain(plan.request), plan.runs[0]).cores == 16, "a GPU's host is not shared"

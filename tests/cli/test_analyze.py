@@ -118,3 +118,16 @@ def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
     done = run("analyze", "pipe", cwd=tmp_path)
     assert done.returncode == 1
     assert "is a pipe" in done.stderr
+
+
+def test_doctor_says_where_rules_come_from(tmp_path: Path) -> None:
+    from meshscope import config
+    from meshscope.cli.checkup import rules as checked
+
+    before = config.current()
+    assert "built-in" in checked().text or before.source
+    config.use(config.settings(rules(tmp_path)))
+    try:
+        assert checked().text == f"1 rule of yours from {tmp_path / 'rules.toml'}"
+    finally:
+        config.use(before)

@@ -66,7 +66,7 @@ def test_help_loads_nothing_but_click(tmp_path: Path) -> None:
     assert "demo" in done.stdout
 
 
-@pytest.mark.parametrize("command", ["demo", "run", "watch", "replay", "analyze", "doctor"])
+@pytest.mark.parametrize("command", ["demo", "run", "watch", "replay", "analyze", "compare", "doctor"])
 def test_every_command_has_help(command: str, tmp_path: Path) -> None:
     done = _run(command, "--help", cwd=tmp_path)
     assert done.returncode == 0

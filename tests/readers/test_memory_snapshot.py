@@ -132,6 +132,14 @@ def test_the_programs_own_words_are_the_categories_at_the_peak(path: Path) -> No
     assert record.categories == {"weights": 3 * MIB, "not annotated": 4 * MIB}
 
 
+def test_where_blocks_do_not_tell_what_was_asked_for_rounding_is_not_called_held_before(path: Path) -> None:
+    old = segment(block(0, 2 * MIB))
+    old.pop("requested_size")
+    (record,) = snapshot(path, [old], [call("alloc", 2 * MIB - 100, 1)])
+    assert (record.preexisting_bytes, record.peak_bytes) == (100, 2 * MIB)
+    assert "of 100 B the history does not tell" in why(record, "memory.peak_bytes")
+
+
 def test_the_list_that_torch_1_13_pickled_is_read(path: Path) -> None:
     old = segment(block(0, MIB), block(MIB, MIB, "inactive"))
     for name in ("requested_size", "is_expandable", "segment_pool_id"):

@@ -55,6 +55,24 @@ def test_damaged_gzip_data_are_no_crash(tmp_path: Path) -> None:
     assert source.cut_short
 
 
+@pytest.mark.usefixtures("either_way")
+@pytest.mark.parametrize("block_bytes", [64, 1000, 1 << 22])
+def test_damaged_gzip_data_are_given_up_to_the_damage(tmp_path: Path, block_bytes: int) -> None:
+    noise = random.Random(1).randbytes(200_000)
+    packed = bytearray(gzip.compress(noise, 0))  # stored: every byte of the content is a byte of the file
+    damaged = bytes(packed[:100_000]) + b"\xff" * 100_000
+    (tmp_path / "damaged").write_bytes(damaged)
+    source = Source(tmp_path / "damaged", block_bytes)
+    found = b"".join(source.blocks())
+    assert source.cut_short
+    assert found[:99_900] == noise[:99_900]
+    packed[-8:-4] = b"\0\0\0\0"  # the content's check sum
+    (tmp_path / "sum").write_bytes(packed)
+    source = Source(tmp_path / "sum", block_bytes)
+    assert b"".join(source.blocks())[: len(noise) - 1] == noise[:-1]
+    assert "damaged" in source.cut_short
+
+
 def test_a_file_that_is_not_there_is_told_to_a_person(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="cannot be read") as told:
         head(tmp_path / "nowhere.json")

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import errno
 import os
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from made_traces import UNIX_NS, kernel, span, step, write_kineto
 
 from meshscope.errors import InputError
+from meshscope.readers import read
 from meshscope.run import Run, open_traces
+from meshscope.run.grouping import Filed, together
+from meshscope.spans import Window
 
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 
@@ -175,12 +182,7 @@ def test_files_without_ranks_stay_apart_where_nothing_says_that_they_are_one_run
 
 
 def test_a_thousand_ranks_are_one_run(tmp_path: Path) -> None:
-    from meshscope.readers import read
-    from meshscope.run.grouping import Filed, together
-
     (window,) = read(trace(tmp_path / "rank0.json", rank=0, world=1024))
-    from dataclasses import replace
-
     files = [Filed(tmp_path / f"h{n // 8}" / f"rank{n}.json", (replace(window, rank=n),)) for n in range(1024)]
     (group,) = together(files)
     assert [file.first.rank for file in group.files] == list(range(1024))
@@ -229,3 +231,46 @@ def test_a_folder_that_may_not_be_read_is_refused_and_the_rest_is_read(
     assert [(path, why) for path, why, _ in opened.refused] == [
         (str(tmp_path / "secret"), "The folder cannot be read: Permission denied.")
     ]
+
+
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Window:
+    (found,) = read(trace(tmp_path_factory.mktemp("made") / "rank0.json", rank=0))
+    return found
+
+
+FILES = st.lists(
+    st.tuples(
+        st.sampled_from(["x", "x/h0", "x/h1", "y"]),
+        st.sampled_from(["a", "b_rank", "t_"]),
+        st.integers(0, 3),
+        st.sampled_from([0, 2, 4]),
+        st.sampled_from(["trace", "file name", "order", "device"]),
+        st.sampled_from([0, 3000, 400_000, 1_400_000, 2_000_000, 10**9]),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=10,
+)
+
+
+@given(files=FILES, seed=st.randoms(use_true_random=False))
+def test_whatever_files_say_each_is_in_one_run_and_no_rank_twice_and_their_order_does_not_matter(
+    window: Window, files: list[tuple[str, str, int, int, str, int, bool]], seed: Random
+) -> None:
+    made = [
+        Filed(
+            Path(folder) / f"{name}{at}.json",
+            (replace(window.shifted(later_ns), rank=rank, world=world, rank_from=how, has_unix_time=has_time),),
+        )
+        for at, (folder, name, rank, world, how, later_ns, has_time) in enumerate(files)
+    ]
+    groups = together(made)
+    assert sorted(file.path for group in groups for file in group.files) == sorted(file.path for file in made)
+    assert all(len({w.rank for w in group.windows}) == len(group.windows) for group in groups)
+    seed.shuffle(made)
+    again = together(made)
+    assert [[(f.path, f.first.rank) for f in group.files] for group in again] == [
+        [(f.path, f.first.rank) for f in group.files] for group in groups
+    ]
+    assert [group.cannot_say for group in again] == [group.cannot_say for group in groups]

@@ -160,3 +160,17 @@ def test_a_preset_has_the_parameters_it_is_named_after(
     assert built["125m"] == pytest.approx(125e6, rel=0.02)
     assert built["350m"] == pytest.approx(350e6, rel=0.02)
     assert built["1.3b"] == pytest.approx(1.3e9, rel=0.02)
+
+
+def test_a_fault_is_named_with_its_amount(workload: Import) -> None:
+    options = workload("options")
+    assert options.slow_input_s(options.PRESETS["tiny"]) == 0
+    assert options.slow_input_s(options.parse(["--inject", "slow-input:20"])) == pytest.approx(0.02)
+
+
+@pytest.mark.parametrize("fault", ["slow-input", "slow-input:", "slow-input:-1", "slow-input:nan", "hang:3", "20"])
+def test_a_fault_that_is_none_is_refused_before_anything_starts(workload: Import, fault: str) -> None:
+    options = workload("options")
+    with pytest.raises(options.OptionError) as refused:
+        options.check(replace(options.PRESETS["tiny"], inject=fault), 1)
+    assert "slow-input:20" in refused.value.hint

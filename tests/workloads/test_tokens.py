@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
@@ -41,3 +42,16 @@ def test_every_token_is_in_the_vocabulary(workload: Import) -> None:
     tokens = micro_batches(replace(options, vocab=7, batch=64), 0)
     assert tokens.min() == 0
     assert 3 < tokens.max() < 7
+
+
+def test_a_slow_input_keeps_the_first_rank_waiting_and_changes_no_token(workload: Import) -> None:
+    options, tokens = workload("options").PRESETS["tiny"], workload("tokens")
+    slow = replace(options, inject="slow-input:80")
+
+    def seconds(rank: int) -> float:
+        begin_s = time.perf_counter()
+        assert np.array_equal(tokens.micro_batches(slow, 0, rank, 2), tokens.micro_batches(options, 0, rank, 2))
+        return time.perf_counter() - begin_s
+
+    assert seconds(0) >= 0.08
+    assert min(seconds(1) for _ in range(5)) < 0.08

@@ -60,6 +60,24 @@ class Steps:
 
 
 @dataclass(frozen=True, eq=False)
+class Measured:
+    """The steps behind median and throughput, in order, each of shape (m,); see :class:`Steps`.
+
+    ``start_ns`` to ``end_ns`` is the step's own share of the wall time. ``samples`` is NaN where untold, and
+    ``data_wait_ns`` (of the rank that waited longest: the others wait for it) −1.
+    """
+
+    start_ns: npt.NDArray[np.int64]
+    end_ns: npt.NDArray[np.int64]
+    samples: Floats
+    data_wait_ns: npt.NDArray[np.int64]
+
+    @property
+    def duration_ns(self) -> npt.NDArray[np.int64]:
+        return self.end_ns - self.start_ns
+
+
+@dataclass(frozen=True, eq=False)
 class _Series:
     """Finished steps of the run, shape (k,): of all ranks that report, by number."""
 
@@ -70,15 +88,20 @@ class _Series:
     tokens: Floats
     loss: Floats
     wait_frac: Floats
+    data_wait_ns: npt.NDArray[np.int64]
     is_profiled: npt.NDArray[np.bool_]
 
     @property
-    def duration_ns(self) -> npt.NDArray[np.int64]:
-        """Each step's own share of the wall time; see :class:`Steps`."""
+    def begin_ns(self) -> npt.NDArray[np.int64]:
+        """Where each step's own share of the wall time begins; see :class:`Steps`."""
         begin_ns = self.start_ns.copy()
         follows = np.diff(self.number) == 1
         begin_ns[1:][follows] = np.maximum(begin_ns[1:], self.end_ns[:-1])[follows]
-        return self.end_ns - begin_ns
+        return begin_ns
+
+    @property
+    def duration_ns(self) -> npt.NDArray[np.int64]:
+        return self.end_ns - self.begin_ns
 
 
 def steps(run: Run) -> Steps:
@@ -89,7 +112,7 @@ def steps(run: Run) -> Steps:
         return Steps(planned=run.experiment.planned_steps, **compiles)
     is_warm = _is_warm(series.number, run.compiles)
     duration_ns = series.duration_ns.astype(np.float64)
-    measured = is_warm & ~series.is_profiled & (duration_ns > 0)  # a step without a length has no rate
+    measured = _is_measured(series, is_warm)
     median_ns = _median(duration_ns[measured])
     return Steps(
         count=len(series.number),
@@ -111,6 +134,20 @@ def steps(run: Run) -> Steps:
         is_profiled=series.is_profiled,
         loss=series.loss,
     )
+
+
+def measured_steps(run: Run) -> Measured:
+    """The steps that :func:`steps` takes its medians of; empty before there are any."""
+    series = _series(run.steps)
+    if not len(series.number):
+        return Measured(series.start_ns, series.end_ns, series.samples, series.data_wait_ns)
+    keep = _is_measured(series, _is_warm(series.number, run.compiles))
+    return Measured(series.begin_ns[keep], series.end_ns[keep], series.samples[keep], series.data_wait_ns[keep])
+
+
+def _is_measured(series: _Series, is_warm: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Warm, not profiled, and of some length: a step without one has no rate."""
+    return is_warm & ~series.is_profiled & (series.duration_ns > 0)
 
 
 def _series(table: StepTable) -> _Series:
@@ -135,6 +172,7 @@ def _series(table: StepTable) -> _Series:
         tokens=each(np.add, _known(by_step.tokens))[done],
         loss=(each(np.add, by_step.loss) / count)[done],
         wait_frac=(each(np.add, wait_ns / np.maximum(duration_ns, 1)) / count)[done],
+        data_wait_ns=each(np.maximum, by_step.data_wait_ns)[done],
         is_profiled=each(np.logical_or, by_step.is_profiled)[done],
     )
 

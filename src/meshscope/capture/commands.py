@@ -54,6 +54,7 @@ def experiment(request: Request, planned: PlannedRun) -> Experiment:
         sequence_length=getattr(options, "seq", 0),
         threads_per_rank=_threads(request, planned) if workload.launch == "torchrun" else 0,
         cores=len(_own_cores(request, planned) or machine.cores()),
+        host_cores=machine.host_cores(),
         host=machine.host(),
         versions=machine.versions() | {"python": sys.version.split()[0]},
         devices=list(planned.devices),

@@ -21,6 +21,11 @@ def cores() -> tuple[int, ...]:
     return found[: max(1, min(len(found), _quota(_CGROUP_QUOTA)))]
 
 
+def host_cores() -> int:
+    """How many cores the machine has, whoever may use them: what its utilization is a share of."""
+    return os.cpu_count() or 0
+
+
 def _quota(path: Path) -> int:
     """Whole cores of a cgroup's quota, rounded up; a large number where there is none."""
     try:

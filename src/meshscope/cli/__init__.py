@@ -26,6 +26,7 @@ _COMMANDS = {
     "replay": ("replay", "Watch a recording again, at any speed."),
     "open": ("open", "Look at native traces, or folders of them, on the screen."),
     "analyze": ("analyze", "Print what a recording or a native trace says, as text or JSON."),
+    "compare": ("compare", "Say what changed from one run to another, and fail a build on it."),
     "cache": ("cache", "Say where read traces are kept and how much they take, or clear them."),
     "doctor": ("doctor", "Say what works on this machine, and how to mend what does not."),
 }
@@ -71,7 +72,10 @@ def group(ctx: click.Context, config: str | None) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
-    """The ``meshscope`` command. Exit codes: 0 done, 1 it could not be done, 2 usage, 130 interrupted."""
+    """The ``meshscope`` command. Exit codes: 0 done, 1 it could not be done, 2 usage, 130 interrupted.
+
+    ``compare --fail-on`` has two more, 3 and 4; see its help.
+    """
     sys.exit(_answer(list(sys.argv[1:] if argv is None else argv)))
 
 

@@ -8,19 +8,34 @@ import click
 
 
 @click.command("analyze")
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path(path_type=Path))
 @click.option("--json", "is_json", is_flag=True, help="One JSON object on stdout, and nothing else.")
 @click.option("--jobs", type=click.IntRange(min=1), default=None, help="Files read at once (as many as cores).")
 @click.option("--kernels", "with_kernels", is_flag=True, help="Also which rule took which names for what.")
+@click.option("--claim", help='Is a published step time possible? "1.3b 8xA100 256x512 180ms"')
 @click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Your rules for kernels (TOML).")
 def command(
-    *, paths: tuple[Path, ...], is_json: bool, with_kernels: bool, config: Path | None, jobs: int | None
+    *,
+    paths: tuple[Path, ...],
+    is_json: bool,
+    with_kernels: bool,
+    claim: str | None,
+    config: Path | None,
+    jobs: int | None,
 ) -> int:
     """Analyze recordings, native traces (Kineto JSON, xplane.pb) or folders of them.
+
+    --claim takes MODEL N×DEVICE BATCH×SEQ TIME in any order, needs no PATH, and prints the arithmetic.
 
     Files and folders of one run, given together, are one recording. Exit code 0 also when some of several inputs were
     refused (each is listed on stderr); 1 when all were.
     """
+    if claim is not None:
+        from meshscope.cli.claiming import claimed
+
+        return claimed(claim, paths, is_json=is_json)
+    if not paths:
+        raise click.UsageError("Missing argument 'PATH...'.")
     from meshscope.cli.opening import open_paths
     from meshscope.config import settings, use
     from meshscope.units import printable

@@ -11,9 +11,9 @@ import sys
 from dataclasses import dataclass
 from importlib import metadata
 
-from meshscope import discovery
+from meshscope import config, discovery
 from meshscope.capture.frameworks import PACKAGES, missing, probe
-from meshscope.units import printable
+from meshscope.units import counted, printable
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,18 @@ def checkup() -> tuple[Finding, ...]:
     """Every check, in the order a person would look."""
     gpus = nvidia_gpus()
     frameworks = [framework(name, gpus) for name in PACKAGES]
-    return (python(), *frameworks, nvml(gpus), cores(), loopback(), workloads(), tensorboard(), terminal(), charset())
+    return (
+        python(),
+        *frameworks,
+        nvml(gpus),
+        cores(),
+        loopback(),
+        workloads(),
+        tensorboard(),
+        rules(),
+        terminal(),
+        charset(),
+    )
 
 
 def python() -> Finding:
@@ -115,6 +126,14 @@ def tensorboard() -> Finding:
     if version is None:
         return Finding("tensorboard", "warning", "no profile plugin (optional)", "pip install 'meshscope[tensorboard]'")
     return Finding("tensorboard", "ok", f"profile plugin {version}")
+
+
+def rules() -> Finding:
+    """The user's own rules for kernels; a file that cannot be used has ended the command before this."""
+    found = config.current()
+    if not found.source:
+        return Finding("rules", "ok", "the built-in ones (no configuration file)")
+    return Finding("rules", "ok", f"{counted(len(found.kernels), 'rule')} of yours from {printable(found.source)}")
 
 
 def terminal() -> Finding:

@@ -27,6 +27,7 @@ _WORKLOAD: tuple[tuple[str, Any, str], ...] = (
     ("accumulate", int, "Micro-batches per step (gradient accumulation)."),
     ("device", click.Choice(["auto", "cpu", "gpu"]), "Where ranks run (default: GPUs where there are some)."),
     ("bucket-mb", float, "DDP: size of a gradient bucket in MB."),
+    ("inject", str, "A fault to put in: slow-input:MS makes the first rank's batch late in every step."),
 )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from meshscope.analysis.pairing import Changes
 from meshscope.readers.kept import usual
 from meshscope.run import Gallery, Loading, Opening, trace_files
 from meshscope.ui import app
@@ -51,6 +52,11 @@ def begin(places: tuple[Path, ...], **given: Any) -> None:
     line = app.start(options=_options(**given), launcher=Bundled(), open_reel=Gallery, open_path=opened, places=places)
     if line:
         click.echo(line)
+
+
+def compare(found: Changes, **given: Any) -> None:
+    """Two runs side by side."""
+    app.compare(found, options=_options(**given))
 
 
 def _options(

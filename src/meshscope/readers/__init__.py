@@ -12,6 +12,7 @@ from pathlib import Path
 from meshscope.discovery import discover
 from meshscope.readers.other_kinds import check_first, check_regular, unknown
 from meshscope.readers.reader import Reader
+from meshscope.readers.records import record_readers
 from meshscope.readers.stream import head
 from meshscope.spans import Window
 
@@ -30,7 +31,8 @@ def reader_of(path: Path) -> Reader:
     for reader in readers():
         if reader.sniff(start):
             return reader
-    raise unknown(path, start, ", ".join(reader.format for reader in readers()))
+    known = [reader.format for reader in (*readers(), *record_readers())]
+    raise unknown(path, start, ", ".join(known))
 
 
 def read(path: Path, *, t0_unix_ns: int | None = None, device_kind: str = "") -> tuple[Window, ...]:

@@ -12,30 +12,33 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from meshscope.errors import TraceError
+from meshscope.readers.chrome_mending import as_event, encoded, mended
+from meshscope.readers.chrome_metadata import SCAN, metadata, names_top_level, no_events, repeats_top_level
 
 Entry = TypeVar("Entry")
 
 CUT_SHORT = "the file ends inside an event"
 DAMAGED = "not JSON"
 NOT_AN_EVENT = "not an event"
-BAD_TEXT = "bad escape, control character or UTF-8 in a string"
+METADATA = "metadata that is not JSON"
+SECOND_HEAD = "another trace begins inside this one"
 
-_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
+# The list's own key; an event where damage has taken that away.
+_EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[|(?=\{\s*"ph"\s*:\s*")')
 _SPACE = re.compile(r"[\s,]*")
 _BOUNDARY = re.compile(rb"\}\s*,\s*\{")
-_NEXT_EVENT = re.compile(rb'\}\s*,\s*\{\s*"(ph|name|cat|args|ts|dur|pid|tid|id|s|bp)"\s*:')
-_LIST_END = re.compile(rb'\}\s*\]\s*(,\s*"|\}|\Z)')
-_BAD_ESCAPE = re.compile(r'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
+_NEXT_EVENT = re.compile(r'\{\s*"ph"\s*:|(?<=\})\s*,\s*\{\s*"(?:name|cat|args|ts|dur|pid|tid|id|s|bp)"\s*:')
+_LIST_END = re.compile(r'\}\s*\]\s*(?:,\s*"\w[\w ]*"\s*:|\}?\s*\Z)')
+_BAD_DECODE = (msgspec.MsgspecError, RecursionError)
 _NARROW_BYTES = 1 << 16
+_VIEW_BYTES = 1 << 18
 _HEAD_LIMIT_BYTES = 1 << 28
 _LONGEST_ENTRY_BYTES = 1 << 26
-_LENIENT: dict[str, Any] = {"strict": False, "parse_float": str, "parse_constant": str}
-_SCAN = json.JSONDecoder(**_LENIENT)
 
 
 @dataclass
@@ -43,7 +46,8 @@ class Document(Generic[Entry]):
     """``decode`` turns the text of a JSON list into entries or raises ``msgspec.MsgspecError``.
 
     After :meth:`batches` is exhausted ``metadata`` holds the top-level keys but ``traceEvents``, ``dropped`` and
-    ``repaired`` count damage by reason, and ``is_complete`` tells whether the list's own end was seen.
+    ``repaired`` count damage by reason, ``is_complete`` tells whether the list's own end was seen, and ``is_bare``
+    whether the file is a list without an object around it.
     """
 
     blocks: Iterator[bytes]
@@ -52,45 +56,70 @@ class Document(Generic[Entry]):
     dropped: Counter[str] = field(default_factory=Counter)
     repaired: Counter[str] = field(default_factory=Counter)
     is_complete: bool = False
+    is_bare: bool = False
     _rest: bytes = b""
+    _searched: int = 0
 
     def batches(self) -> Iterator[list[Entry]]:
         """Raises TraceError when there is no ``traceEvents``."""
         self._rest = self._after_head()
         for block in self.blocks:
             self._rest += block
-            if not self.is_complete:
-                yield from self._drain(_last_boundary(self._rest), is_all=False)
-        if not self.is_complete:
-            yield from self._drain(len(self._rest), is_all=True)
-        self._take_metadata(b"{" + self._rest.lstrip(b" \t\r\n,"))
+            yield from self._drain(is_all=False)
+        yield from self._drain(is_all=True)
+        if self.is_complete:
+            self._take_metadata(self._rest)
 
     def _after_head(self) -> bytes:
         text = next(self.blocks, b"").removeprefix(b"\xef\xbb\xbf")
         if text.lstrip()[:1] == b"[":
+            self.is_bare = True
             return text.lstrip()[1:]
-        found = _KEY.search(text)
+        found = _EVENTS.search(text)
         while found is None and len(text) < _HEAD_LIMIT_BYTES:
             block = next(self.blocks, b"")
             if not block:
                 break
             text += block
-            found = _KEY.search(text, max(0, len(text) - len(block) - 64))
+            found = _EVENTS.search(text, max(0, len(text) - len(block) - 64))
         if found is None:
-            raise _no_events(text)
-        self._take_metadata(text[: found.start()] + b'"traceEvents": []}')
+            raise no_events(text)
+        if repeats_top_level(text[: found.end()]):
+            self.dropped[SECOND_HEAD] += 1
+        elif not found[0]:
+            self.dropped[METADATA] += 1
+        self._take_metadata(text[: found.start()])
         return text[found.end() :]
 
-    def _drain(self, end: int, *, is_all: bool) -> Iterator[list[Entry]]:
-        """Entries of the first ``end`` bytes of the rest; an entry that is not whole yet waits unless that is all."""
-        text, later = self._rest[:end], self._rest[end:]
-        while text and not self.is_complete:
-            entries, used = self._batch(text, is_all=is_all)
-            yield entries
-            text = text[used:]
-            if not used:
-                break
-        self._rest = text + later
+    def _drain(self, *, is_all: bool) -> Iterator[list[Entry]]:
+        """Entries of the text at hand; one that is not whole yet waits unless that is all."""
+        while not self.is_complete or self._goes_on():
+            whole = is_all or len(self._rest) > _LONGEST_ENTRY_BYTES
+            end = len(self._rest) if whole else last_boundary(self._rest)
+            text, later = self._rest[:end], self._rest[end:]
+            while text and not self.is_complete:
+                entries, used = self._batch(text, is_all=is_all)
+                yield entries
+                text = text[used:]
+                if not used:
+                    break
+            self._rest = text + later
+            if not self.is_complete:
+                return
+
+    def _goes_on(self) -> bool:
+        """Whether events follow the end of the list: two writers, or an end that damage made."""
+        found = _EVENTS.search(self._rest, self._searched)
+        if found is None:
+            self._searched = max(0, len(self._rest) - 64)
+            if len(self._rest) > _LONGEST_ENTRY_BYTES:
+                self._take_metadata(self._rest)
+                self._rest, self._searched = b"", 0
+            return False
+        self.dropped[SECOND_HEAD if found[0] else DAMAGED] += 1
+        self._rest, self._searched = self._rest[found.end() :], 0
+        self.is_complete = False
+        return True
 
     def _batch(self, text: bytes, *, is_all: bool) -> tuple[list[Entry], int]:
         """Entries from the beginning of ``text``, as many as decode at once, and the bytes they took."""
@@ -98,10 +127,15 @@ class Document(Generic[Entry]):
         while True:
             try:
                 return self.decode(b"[" + text[:end].strip(b" \t\r\n,") + b"]"), end
-            except msgspec.MsgspecError:
-                end = _last_boundary(text[: end // 2]) if end > _NARROW_BYTES else 0
+            except _BAD_DECODE:
+                end = last_boundary(text[: end // 2]) if end > _NARROW_BYTES else 0
             if end <= 0:
-                return self._one_by_one(text, is_all=is_all)
+                break
+        if len(text) > _VIEW_BYTES:
+            entries, used = self._one_by_one(text[:_VIEW_BYTES], is_all=False)
+            if used:
+                return entries, used
+        return self._one_by_one(text, is_all=is_all)
 
     def _one_by_one(self, text: bytes, *, is_all: bool) -> tuple[list[Entry], int]:
         view = text.decode("latin-1")  # one character per byte, so positions are the same
@@ -111,61 +145,90 @@ class Document(Generic[Entry]):
             at = _SPACE.match(view, at).end()  # type: ignore[union-attr]  # matches the empty text too
             if view[at : at + 1] in ("]", ""):
                 self.is_complete = view[at : at + 1] == "]"
-                return entries, at + 1
-            end = _end_of_entry(text, view, at, is_all=is_all)
-            if end is None:
+                return entries, min(at + 1, len(text))
+            end, is_cut = _end_of_entry(view, at, is_all=is_all)
+            if end < 0:
                 break
-            entries += self._entry(text[at:end])
+            entries += self._entry(text[at:end], is_cut=is_cut)
             at = end
         return entries, at
 
-    def _entry(self, text: bytes) -> list[Entry]:
+    def _entry(self, text: bytes, *, is_cut: bool) -> list[Entry]:
+        if is_cut:
+            self.dropped[CUT_SHORT] += 1
+            return []
         try:
             return self.decode(b"[" + text + b"]")
-        except msgspec.MsgspecError:
-            return self._mended(text.decode("utf-8", "replace"))
+        except _BAD_DECODE:
+            return self._mended(text.rstrip(b" \t\r\n,"))
 
-    def _mended(self, text: str) -> list[Entry]:
-        try:
-            value = json.loads(_BAD_ESCAPE.sub(r"\\\\", text), **_LENIENT)
-        except ValueError:
-            # Nothing but the end of the file leaves an entry without its closing brace.
-            self.dropped[DAMAGED if text.rstrip().endswith("}") else CUT_SHORT] += 1
+    def _mended(self, text: bytes) -> list[Entry]:
+        if names_top_level(text):
+            self.dropped[SECOND_HEAD] += 1
             return []
-        try:
-            entries = self.decode(msgspec.json.encode([value]))
-        except msgspec.MsgspecError:
-            self.dropped[NOT_AN_EVENT] += 1
+        found = mended(text)
+        if found is None:
+            self.dropped[DAMAGED] += 1
             return []
-        self.repaired[BAD_TEXT] += 1
+        value, reason = found
+        try:
+            entries = self.decode(b"[" + encoded(as_event(value)) + b"]") if isinstance(value, dict) else []
+        except _BAD_DECODE:
+            entries = []
+        (self.repaired if entries else self.dropped)[reason if entries else NOT_AN_EVENT] += 1
         return entries
 
     def _take_metadata(self, text: bytes) -> None:
-        if not text.strip(b"{} \t\r\n"):
-            return
-        try:
-            found = json.loads(text.decode("utf-8", "replace"), **_LENIENT)
-        except ValueError:
-            self.dropped["metadata that is not JSON"] += 1
-            return
+        found, lost = metadata(text)
         self.metadata.update((key, value) for key, value in found.items() if key != "traceEvents")
+        if lost:
+            self.dropped[METADATA] += lost
 
 
-def _end_of_entry(text: bytes, view: str, at: int, *, is_all: bool) -> int | None:
-    """Where the entry at ``at`` ends, or where the next begins if it is damaged; None when more text may end it."""
+def _end_of_entry(view: str, at: int, *, is_all: bool) -> tuple[int, bool]:
+    """Where the entry at ``at`` ends, or where the next begins if it is damaged; −1 when more text may end it.
+
+    With it, whether the file ends inside the entry.
+    """
     try:
-        return _SCAN.raw_decode(view, at)[1]
+        return SCAN.raw_decode(view, at)[1], False
     except json.JSONDecodeError as error:
-        runs_out = error.pos >= len(text) or error.msg.startswith("Unterminated string")
-    if runs_out and not is_all and len(text) - at < _LONGEST_ENTRY_BYTES:
-        return None
-    following = _NEXT_EVENT.search(text, at)
-    if following is None and not runs_out:
-        following = _LIST_END.search(text, at)
-    return following.start() + 1 if following else len(text)
+        runs_out = error.pos >= len(view) or error.msg.startswith("Unterminated string")
+    except (ValueError, RecursionError):
+        runs_out = False
+    if runs_out and not is_all and len(view) - at < _LONGEST_ENTRY_BYTES:
+        return -1, False
+    following = _next_event(view, at + 1)
+    if following >= 0:
+        return following, False
+    if not is_all and len(view) - at < _LONGEST_ENTRY_BYTES:
+        return -1, False
+    ending = None if runs_out else _LIST_END.search(view, at)
+    is_cut = runs_out or not view.rstrip().endswith(("}", "]"))
+    return (ending.start() + 1, False) if ending else (len(view), is_cut)
 
 
-def _last_boundary(text: bytes) -> int:
+def _next_event(view: str, at: int) -> int:
+    """The next place where an event begins; −1 without one.
+
+    Objects in an argument's list look alike but for their ``ph``: the first is taken only if none of a few has one.
+    """
+    first = -1
+    for found in islice(_NEXT_EVENT.finditer(view, at), 64):
+        start = view.index("{", found.start())
+        if found[0].startswith("{"):
+            return start
+        try:
+            value, _ = SCAN.raw_decode(view, start)
+        except (ValueError, RecursionError):
+            value = ("ph",)
+        if "ph" in value:
+            return start
+        first = start if first < 0 else first
+    return first
+
+
+def last_boundary(text: bytes) -> int:
     """Just after the last entry that another one follows; 0 when there is none."""
     for size in (1 << 13, 1 << 17, len(text)):
         base = max(0, len(text) - size)
@@ -175,15 +238,3 @@ def _last_boundary(text: bytes) -> int:
         if last is not None:
             return last.start() + 1
     return 0
-
-
-def _no_events(text: bytes) -> TraceError:
-    if b'"rocprofiler-sdk-tool"' in text[:65536]:
-        return TraceError(
-            "This is rocprofv3 output, not a Chrome trace.",
-            hint="Ask rocprofv3 for --output-format pftrace, or trace with torch.profiler.",
-        )
-    return TraceError(
-        "This JSON has no traceEvents, so it is no Chrome trace.",
-        hint="Give the file that torch.profiler's export_chrome_trace wrote.",
-    )

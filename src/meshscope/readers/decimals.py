@@ -6,7 +6,7 @@ Absolute times have 19 digits; a float64 would lose up to 253 ns of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ UNKNOWN_NS = np.iinfo(np.int64).min
 """Stands for a token that is no number, or one beyond int64."""
 
 _COMMA, _DOT, _ZERO, _NINE = (ord(c) for c in ",.09")
+_LONGEST_TOKEN = 400
+_EXACT = Context(prec=_LONGEST_TOKEN)
 _FITS = 19  # digits of a nanosecond count that may fit int64; they do when the first is no nine
 
 
@@ -90,9 +92,14 @@ def _one_by_one(tokens: Iterable[Any]) -> npt.NDArray[np.int64]:
 
 
 def _slowly(token: bytes) -> int:
+    # A number of microseconds that fits has few digits; a power of ten may stand for millions of them.
+    if len(token) > _LONGEST_TOKEN:
+        return int(UNKNOWN_NS)
     try:
-        value = Decimal(token.decode("ascii").strip().strip('"')) * 1000
-        exact = int(value.to_integral_value())
-    except (InvalidOperation, UnicodeDecodeError, ValueError, OverflowError):
+        value = Decimal(token.decode("ascii").strip().strip('"'))
+        if not value:
+            return 0
+        exact = int(value.scaleb(3, _EXACT).to_integral_value()) if value.adjusted() < _FITS else int(UNKNOWN_NS)
+    except (ArithmeticError, UnicodeDecodeError, ValueError):
         return int(UNKNOWN_NS)
     return exact if abs(exact) < 2**63 else int(UNKNOWN_NS)

@@ -16,18 +16,21 @@ import numpy.typing as npt
 
 from meshscope.kinds import Kind
 from meshscope.readers import kineto_cpu, kineto_gloo, kineto_gpu
-from meshscope.readers.kineto_columns import COPY, KERNEL, Columns, columns
-from meshscope.readers.kineto_doubts import doubts, none_why
+from meshscope.readers.kineto_columns import Columns, columns
+from meshscope.readers.kineto_doubts import doubts, no_answer_why, none_why
+from meshscope.readers.kineto_repairs import device_rows, repaired
 from meshscope.readers.naming import rank_in_name
 from meshscope.readers.reader import Reader
+from meshscope.readers.time_bounds import LATEST_NS
 from meshscope.readers.told import Told, renamed
 from meshscope.readers.windows import EARLIEST_UNIX_NS, NO_ABSOLUTE_TIME, WORK, extent, step_bounds, step_of
 from meshscope.spans import Allocations, Counts, SpanTable, Window, span_table
 
 Ints = npt.NDArray[np.int64]
 
-_STEP = re.compile(r"^ProfilerStep#(\d+)$")
-_JSON = re.compile(rb"\A(\xef\xbb\xbf)?\s*(\{\s*[\"}]|\[\s*[{\]])")
+_STEP = re.compile(r"^ProfilerStep#([0-9]{1,9})$")
+_WHOLE = re.compile(r"^[0-9]{1,19}$")
+_JSON = re.compile(rb"\A(\xef\xbb\xbf)?\s*(\{\s*[\"{}]|\[\s*[{\]])")
 
 
 def sniff(head: bytes) -> bool:
@@ -37,14 +40,16 @@ def sniff(head: bytes) -> bool:
 
 def read(path: Path, *, t0_unix_ns: int | None = None, device_kind: str = "") -> tuple[Window, ...]:
     """See :class:`meshscope.readers.reader.Read`."""
-    found = columns(path)
-    is_device = _device_rows(found)
-    if is_device.any():
+    found = repaired(columns(path))
+    is_device = device_rows(found)
+    if why := no_answer_why(found):
+        draft = _none(found, why)
+    elif is_device.any():
         draft = _gpu(found, is_device)
     elif kineto_cpu.has_gloo(found) or device_kind == "cpu":
         draft = _cpu(found)
     else:
-        draft = _none(found)
+        draft = _none(found, none_why(found))
     return (_window(path, found, draft, t0_unix_ns),)
 
 
@@ -58,16 +63,6 @@ class _Draft:
     size_bytes: Ints
     call: Ints | None
     cannot_say: tuple[tuple[str, str], ...]
-
-
-def _device_rows(found: Columns) -> npt.NDArray[np.bool_]:
-    """Device events with a time: kernels that the profiler lost have none (start and duration 0)."""
-    is_device = found.is_of(KERNEL + COPY)
-    lost = is_device & (found.start_ns == 0) & (found.dur_ns == 0)
-    if lost.any() and bool((found.start_ns[is_device] > 0).any()):
-        found.dropped["device event without a time"] = int(lost.sum())
-        is_device = is_device & ~lost
-    return is_device
 
 
 def _gpu(found: Columns, is_device: npt.NDArray[np.bool_]) -> _Draft:
@@ -84,9 +79,9 @@ def _cpu(found: Columns) -> _Draft:
     return _Draft("cpu", told, rows, calls.size_bytes, calls.call, cannot_say)
 
 
-def _none(found: Columns) -> _Draft:
+def _none(found: Columns, why: str) -> _Draft:
     told = kineto_gpu.told(found, np.zeros(len(found.start_ns), dtype=bool))
-    return _Draft("none", told, _whole(found), found.size_bytes, None, (("breakdown", none_why(found)),))
+    return _Draft("none", told, _whole(found), found.size_bytes, None, (("breakdown", why),))
 
 
 def _whole(found: Columns) -> kineto_cpu.Pieces:
@@ -129,9 +124,9 @@ def _zero(found: Columns, t0_unix_ns: int | None) -> tuple[int, bool]:
     Since torch 2.3 times count from ``baseTimeNanoseconds``; before, they are unix microseconds.
     """
     base = found.metadata.get("baseTimeNanoseconds", 0)
-    base_ns = base if isinstance(base, int) and 0 <= base < 2**62 else 0
+    base_ns = int(base) if isinstance(base, int | str) and _WHOLE.match(str(base)) else 0
     first_ns = int(found.start_ns.min()) if len(found.start_ns) else 0
-    if base_ns + first_ns < EARLIEST_UNIX_NS:
+    if not EARLIEST_UNIX_NS <= base_ns + first_ns < LATEST_NS:
         return first_ns, False
     return (t0_unix_ns or 0) - base_ns, True
 

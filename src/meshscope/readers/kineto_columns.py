@@ -5,6 +5,7 @@ Only what an answer needs is decoded; arguments are looked at where their catego
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +15,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from meshscope.readers.chrome import CUT_SHORT, Document
-from meshscope.readers.decimals import UNKNOWN_NS, nanoseconds
+from meshscope.errors import TraceError
+from meshscope.readers.chrome import CUT_SHORT, DAMAGED, NOT_AN_EVENT, Document
+from meshscope.readers.decimals import nanoseconds
+from meshscope.readers.kineto_pairs import pairs
 from meshscope.readers.meter import advance
 from meshscope.readers.sizes import itemsize, message
 from meshscope.readers.stream import Source
@@ -29,6 +32,7 @@ KERNEL = ("kernel",)
 COPY = ("gpu_memcpy", "gpu_memset", "memcpy", "memset")
 RUNTIME = ("cuda_runtime", "cuda_driver", "runtime", "privateuse1_runtime", "xpu_runtime")
 _COMMUNICATION = ("gloo:", "mpi:", "ucc:", "c10d::", "_c10d_functional")
+_NAMES_PER_THREAD = 16
 _NO_JSON = msgspec.Raw(b"")
 
 
@@ -57,7 +61,7 @@ class Event(msgspec.Struct, gc=False):
     cat: str | None = None
     name: str | None = None
     ts: msgspec.Raw = _NO_JSON
-    dur: msgspec.Raw = msgspec.Raw(b"0")
+    dur: msgspec.Raw = _NO_JSON
     pid: int | str | float | None = None
     tid: int | str | float | None = None
     args: Args | None = None
@@ -71,6 +75,8 @@ _decode: Callable[[bytes], list[Event]] = msgspec.json.Decoder(list[Event]).deco
 class Columns:
     """n complete events as columns of shape (n,), times in ns as the file counts them (its base not yet added).
 
+    As scanned, a time that is missing or no number is UNKNOWN_NS, and nothing is said of what can be believed:
+    :func:`meshscope.readers.kineto_repairs.repaired` does that, for every scanner alike.
     ``category`` (lower case), ``name`` and ``thread`` index their tables; the others are −1 where not said.
     ``memory_*`` are the m allocator events; ``device_type`` is 0 for host memory.
     """
@@ -112,9 +118,9 @@ class Columns:
         return np.isin(self.category, np.array(codes, dtype=np.int32))
 
 
-_PER_ROW = ("start_ns", "dur_ns", "category", "name", "thread", "device", "stream", "correlation", "sequence",
+PER_ROW = ("start_ns", "dur_ns", "category", "name", "thread", "device", "stream", "correlation", "sequence",
             "elements", "size_bytes", "collective", "group", "dtype")  # fmt: skip
-_PER_ALLOCATION = ("memory_time_ns", "memory_total_bytes", "memory_device_type", "memory_device")
+PER_ALLOCATION = ("memory_time_ns", "memory_total_bytes", "memory_device_type", "memory_device")
 _INT32 = frozenset({"category", "name", "thread", "collective", "group", "dtype"})
 
 
@@ -122,31 +128,44 @@ class _Gathering:
     """Columns while a file is being read."""
 
     def __init__(self) -> None:
-        self.parts: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in _PER_ROW + _PER_ALLOCATION}
+        self.parts: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in PER_ROW + PER_ALLOCATION}
         self.categories, self.names, self.threads = Table(), Table(), Table()
         self.collectives, self.groups, self.dtypes = Table(), Table(), Table()
         self.thread_names: dict[Thread, tuple[str, ...]] = {}
         self.read = 0
+        self.is_trace = False
+        self._halves: list[Event] = []
         self._communicates: dict[int, bool] = {}
 
     def take(self, events: list[Event]) -> None:
         self.read += len(events)
         advance(events=len(events))
         rows = [event for event in events if event.ph == "X"]
-        self._take_rows(rows)
+        self.is_trace = self.is_trace or bool(rows)
+        self._take_rows(rows, [row.dur for row in rows])
         if len(rows) < len(events):
+            self.is_trace = self.is_trace or any(event.ph for event in events)
+            self._halves += [event for event in events if event.ph in {"B", "E"}]
             self._take_thread_names([e for e in events if e.ph == "M" and e.name == "thread_name"])
             self._take_allocations([e for e in events if e.ph == "i" and e.name == "[memory]"])
 
-    def _take_rows(self, rows: list[Event]) -> None:
+    def take_pairs(self) -> dict[str, int]:
+        """Makes rows of beginnings and ends, once all are there; what found no partner, by reason."""
+        time_ns = nanoseconds([half.ts for half in self._halves])
+        begins, ends, left = pairs(self._halves, time_ns)
+        if begins:
+            self._take_rows([self._halves[row] for row in begins], time_ns[ends] - time_ns[begins])
+        return left
+
+    def _take_rows(self, rows: list[Event], durations: list[msgspec.Raw] | Ints) -> None:
         part: dict[str, npt.NDArray[Any]] = {
             "start_ns": nanoseconds([row.ts for row in rows]),
-            "dur_ns": nanoseconds([row.dur for row in rows]),
+            "dur_ns": nanoseconds(durations) if isinstance(durations, list) else durations,
             "category": self.categories.codes([row.cat for row in rows]),
             "name": self.names.codes([row.name for row in rows]),
             "thread": self.threads.codes([(row.pid, row.tid) for row in rows]),
         }
-        for name in _PER_ROW:
+        for name in PER_ROW:
             if name not in part:
                 part[name] = np.full(len(rows), -1, dtype=np.int32 if name in _INT32 else np.int64)
         self._fill_device(rows, part)
@@ -172,7 +191,7 @@ class _Gathering:
             part["dtype"][at] = self.dtypes[str(args.dtype)]
         elements = max(_int(args.in_elements), _int(args.out_elements))
         width = itemsize(str(args.dtype))
-        part["size_bytes"][at] = elements * width if elements >= 0 and width else -1
+        part["size_bytes"][at] = _int(elements * width) if elements >= 0 and width else -1
         part["sequence"][at] = _int(args.sequence)
 
     def _fill_communication(self, rows: list[Event], part: dict[str, npt.NDArray[Any]]) -> None:
@@ -184,15 +203,17 @@ class _Gathering:
         for at in np.flatnonzero(np.isin(part["name"], wanted)).tolist():
             args = rows[at].args or _NO_ARGS
             moved = message(bytes(args.dims), bytes(args.types))
-            part["elements"][at], part["size_bytes"][at] = moved.elements, moved.size_bytes
+            part["elements"][at], part["size_bytes"][at] = _int(moved.elements), _int(moved.size_bytes)
             if moved.dtype:
                 part["dtype"][at] = self.dtypes[moved.dtype]
 
     def _take_thread_names(self, events: list[Event]) -> None:
         for event in events:
             if event.args is not None and event.args.label is not None:
-                thread = (event.pid, event.tid)
-                self.thread_names[thread] = (*self.thread_names.get(thread, ()), str(event.args.label))
+                thread, label = (event.pid, event.tid), str(event.args.label)
+                known = self.thread_names.get(thread, ())
+                if label not in known and len(known) < _NAMES_PER_THREAD:
+                    self.thread_names[thread] = (*known, label)
 
     def _take_allocations(self, events: list[Event]) -> None:
         args = [event.args or _NO_ARGS for event in events]
@@ -205,11 +226,8 @@ class _Gathering:
             self.parts[name].append(np.array(values, dtype=np.int64))
 
     def columns(self, document: Document[Event], cut_short: str) -> Columns:
-        """The columns, without the rows that have no time."""
+        dropped = Counter(document.dropped) + Counter(self.take_pairs())
         whole = {name: _joined(parts, name) for name, parts in self.parts.items()}
-        dropped = dict(document.dropped)
-        keep = _has_time(whole["start_ns"], whole["dur_ns"], dropped)
-        whole |= {name: whole[name][keep] for name in _PER_ROW}
         whole["category"], categories = _lower(whole["category"], tuple(str(c or "") for c in self.categories))
         if cut_short or not document.is_complete:
             dropped.setdefault(CUT_SHORT, 1)
@@ -223,8 +241,8 @@ class _Gathering:
             dtypes=tuple(self.dtypes),
             thread_names=self.thread_names,
             metadata=document.metadata,
-            read=self.read,
-            dropped=dropped,
+            read=self.read + document.dropped[DAMAGED] + document.dropped[NOT_AN_EVENT],
+            dropped=dict(dropped),
             repaired=dict(document.repaired),
             is_complete=document.is_complete and not cut_short,
         )
@@ -236,6 +254,11 @@ def columns(path: Path) -> Columns:
     document = Document(source.blocks(), _decode)
     for batch in document.batches():
         gathering.take(batch)
+    if document.is_bare and gathering.read and not gathering.is_trace:
+        raise TraceError(
+            f"{path.name} is a JSON list of something else than trace events.",
+            hint="Give the file that torch.profiler's export_chrome_trace wrote.",
+        )
     return gathering.columns(document, source.cut_short)
 
 
@@ -247,17 +270,6 @@ def _int(value: Any) -> int:
 def _joined(parts: list[npt.NDArray[Any]], name: str) -> npt.NDArray[Any]:
     empty = np.empty(0, dtype=np.int32 if name in _INT32 else np.int64)
     return np.concatenate(parts) if parts else empty
-
-
-def _has_time(start_ns: Ints, dur_ns: Ints, dropped: dict[str, int]) -> npt.NDArray[np.bool_]:
-    """Rows with a start and a duration that is not negative; the others are counted."""
-    no_time: npt.NDArray[np.bool_] = (start_ns == UNKNOWN_NS) | (dur_ns == UNKNOWN_NS)
-    negative: npt.NDArray[np.bool_] = ~no_time & (dur_ns < 0)
-    for reason, rows in (("no time", no_time), ("negative duration", negative)):
-        if rows.any():
-            dropped[reason] = int(rows.sum())
-    keep: npt.NDArray[np.bool_] = ~(no_time | negative)
-    return keep
 
 
 def _lower(category: Small, categories: tuple[str, ...]) -> tuple[Small, tuple[str, ...]]:

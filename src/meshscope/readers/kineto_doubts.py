@@ -8,10 +8,20 @@ import numpy as np
 import numpy.typing as npt
 
 from meshscope.kinds import Kind
+from meshscope.readers.chrome import DAMAGED, SECOND_HEAD
 from meshscope.readers.kineto_columns import RUNTIME, Columns
+from meshscope.readers.kineto_repairs import LOST, device_rows
+from meshscope.readers.time_bounds import is_torn
 
 Doubt = tuple[str, str]
 Ints = npt.NDArray[np.int64]
+
+_HOST = ("cpu_op", "operator", *RUNTIME)
+_SEVERAL = "and whose device events are whose cannot be told; trace to one path per rank"
+_TORN = "device events lie more than a day apart, in parts of which none is the larger"
+# A process counts as one with this share of the largest one's rows, and this many of its own: one damaged id, or one
+# row that an exporter gave to somebody else, is no second rank.
+_SUSPECT, _PLAIN = (0.05, 1), (0.25, 8)
 
 _NO_WAIT_GPU = "kernels spin while they wait for peers; telling that apart needs the same collective on all ranks"
 _NO_SIZE_CPU = "some calls have no shapes: they need the profiler's record_shapes, and a call in the window"
@@ -48,9 +58,43 @@ def _unmatched_why(count: int, *, is_complete: bool) -> str:
     return f"{where}; a reduce-scatter among them shows as all_reduce"
 
 
+def no_answer_why(found: Columns) -> str:
+    """Why the device events of a file are no one rank's, or of no one time; "" where nothing speaks against it."""
+    if found.dropped.get(SECOND_HEAD):
+        return f"another trace begins inside this one: several ranks wrote to one path, {_SEVERAL}"
+    is_device = device_rows(found)
+    devices = np.unique(found.device[is_device])
+    is_suspect = bool(found.dropped.get(DAMAGED)) or len(devices[devices >= 0]) > 1
+    processes = _processes(found, _SUSPECT if is_suspect else _PLAIN)
+    if len(processes) > 1:
+        listed = " and ".join(map(str, processes[:4]))
+        return f"the file holds events of {len(processes)} processes ({listed}), {_SEVERAL}"
+    return _TORN if is_torn(found.start_ns[is_device]) else ""
+
+
+def _processes(found: Columns, least: tuple[float, int]) -> list[object]:
+    """The ids of the processes that ran operators or launched, by their number of rows; strays left out."""
+    rows = np.bincount(found.thread[found.is_of(_HOST)], minlength=len(found.threads)).tolist()
+    counts: Counter[object] = Counter()
+    for (process, _), count in zip(found.threads, rows, strict=True):
+        if process is not None:
+            counts[process] += count
+    enough = max(max(counts.values(), default=0) * least[0], least[1])
+    return [process for process, count in counts.most_common() if count >= enough]
+
+
 def none_why(found: Columns) -> str:
     """Why a file without device events has none."""
     seen = Counter(found.categories[code] for code in found.category.tolist())
+    if found.dropped.get(LOST):
+        return f"device events: {found.dropped[LOST]}, and none of them with a time"
+    if not seen:
+        return f"no event with a duration (entries read: {found.read})"
+    return _no_device_why(seen)
+
+
+def _no_device_why(seen: Counter[str]) -> str:
+    """For a file with ``seen`` rows of each category."""
     if seen.get("cuda_profiler_range"):
         return f"only CUPTI range-profiler records ({seen['cuda_profiler_range']}), no kernel events"
     other = {name: count for name, count in seen.items() if name.startswith(("mtia", "hpu", "xpu_", "npu"))}

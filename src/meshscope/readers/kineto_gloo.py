@@ -75,4 +75,4 @@ def _size(columns: Columns, span: int, call: int) -> int:
     """The larger of the span's own bytes and the call's, whose list of tensors may name no type."""
     dtype = columns.dtypes[columns.dtype[span]] if columns.dtype[span] >= 0 else ""
     asked = int(columns.elements[call]) * itemsize(dtype) if columns.elements[call] > 0 else -1
-    return max(int(columns.size_bytes[span]), int(columns.size_bytes[call]), asked or -1)
+    return max(int(columns.size_bytes[span]), int(columns.size_bytes[call]), asked if 0 < asked < 2**63 else -1)

@@ -240,8 +240,10 @@ def _peak_doubts(held: _State, changes: History, start_bytes: int) -> Iterator[D
     if start_bytes < 0:
         yield what, "the history adds up to more than the segments hold, so it is not of them"
         return
-    if start_bytes > 0:
+    if start_bytes > 0 and held.has_requested:
         yield what, f"the history begins with {size(start_bytes)} held; the process may have held more before"
+    elif start_bytes > 0:
+        yield what, f"of {size(start_bytes)} the history does not tell whether they were held before it or are rounding"
     rounding_bytes = held.allocated - held.requested
     if held.has_requested and rounding_bytes > 0:
         at_end = f"{size(rounding_bytes)} in all at the end"

@@ -37,7 +37,9 @@ def message(dims: bytes, types: bytes) -> Message:
     """
     try:
         shapes, names = msgspec.json.decode(dims or b"[]"), msgspec.json.decode(types or b"[]")
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
+        return Message(-1, -1, "")
+    if not isinstance(shapes, list) or not isinstance(names, list):
         return Message(-1, -1, "")
     found = [(elements(shape), str(name)) for shape, name in zip(shapes, names, strict=False)]
     count, dtype = max(found, default=(0, ""))
@@ -50,5 +52,5 @@ def elements(shape: Any) -> int:
     if not isinstance(shape, list) or not shape:
         return 0
     if all(isinstance(size, int) for size in shape):
-        return math.prod(shape)
+        return math.prod(shape) if min(shape) >= 0 and max(shape) < 2**63 else 0
     return sum(elements(part) for part in shape)

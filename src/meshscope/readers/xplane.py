@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from meshscope.kinds import Kind
+from meshscope.readers.chrome import CUT_SHORT
 from meshscope.readers.reader import Reader
 from meshscope.readers.stream import Source
 from meshscope.readers.windows import EARLIEST_UNIX_NS, NO_ABSOLUTE_TIME, WORK, extent, step_bounds, step_of
@@ -21,13 +22,14 @@ from meshscope.readers.xplane_cpu import Marks, host_plane, host_rows, step_mark
 from meshscope.readers.xplane_device import device_kind, device_planes, device_rows, device_steps, encloses
 from meshscope.readers.xplane_programs import programs
 from meshscope.readers.xplane_rows import Rows, Tables
-from meshscope.readers.xplane_space import Space, space
+from meshscope.readers.xplane_space import NOT_A_PART, Space, space
 from meshscope.spans import Counts, Window
 
 _NO_WAIT = (
     "wait_ns",
     "a collective includes the waiting for peers; telling it apart needs the same one on all ranks",
 )
+_LOST_PART = ("hidden_ns", "a part of the device's plane is damaged, and what it held is missing")
 _NO_SIZE = ("size_bytes", "xplane events carry no sizes")
 _PLANE_HEAD = re.compile(rb"\A\x0a[\x80-\xff]*[\x00-\x7f](?:\x08|\x12|\x1a|\x22|\x2a|\x32|\Z)", re.DOTALL)
 
@@ -40,7 +42,10 @@ def sniff(head: bytes) -> bool:
 def read(path: Path, *, t0_unix_ns: int | None = None, device_kind: str = "") -> tuple[Window, ...]:
     """See :class:`meshscope.readers.reader.Read`. The planes say what kind of device they are of."""
     source = Source(path)
-    return windows_of(space(b"".join(source.blocks())), path.name, t0_unix_ns)
+    found = space(b"".join(source.blocks()))
+    if source.cut_short:
+        found.dropped.setdefault(CUT_SHORT, 1)
+    return windows_of(found, path.name, t0_unix_ns)
 
 
 def windows_of(found: Space, name: str, t0_unix_ns: int | None) -> tuple[Window, ...]:
@@ -55,6 +60,9 @@ def _device_windows(found: Space) -> tuple[Window, ...]:
     host = host_plane(found)
     windows = []
     planes = device_planes(found)
+    if twice := [number for number, count in Counter(number for number, _ in planes).items() if count > 1]:
+        why = f"several planes are of device {twice[0]}: profiles of several hosts or runs lie in this file"
+        return (_nothing(found, why),)
     inside = programs(found)
     host_marks = step_marks(host) if host and planes else []
     for number, plane in planes:
@@ -65,8 +73,10 @@ def _device_windows(found: Space) -> tuple[Window, ...]:
             what = "operation counts" if loops == 1 else "operations count"
             why = f"{loops} while, conditional or call {what} as compute from beginning to end"
             cannot_say.append(("hidden_ns", why))
+        if plane.dropped[NOT_A_PART]:
+            cannot_say.append(_LOST_PART)
         kind = device_kind(plane)
-        windows.append(_window(found, rows, tables, marks, number, kind, tuple(cannot_say), Counter()))
+        windows.append(_window(found, rows, tables, marks, number, kind, tuple(cannot_say), plane.dropped))
     return tuple(windows)
 
 
@@ -76,8 +86,9 @@ def _cpu_windows(found: Space) -> tuple[Window, ...]:
         return ()
     tables = Tables()
     cpu = host_rows(host, tables, programs(found))
+    cannot_say = (_NO_SIZE, _LOST_PART) if host.dropped[NOT_A_PART] else (_NO_SIZE,)
     return tuple(
-        _window(found, rows, tables, cpu.marks, ordinal, "cpu", (_NO_SIZE,), cpu.dropped)
+        _window(found, rows, tables, cpu.marks, ordinal, "cpu", cannot_say, cpu.dropped + host.dropped)
         for ordinal, rows in cpu.devices.items()
     )
 
@@ -105,7 +116,7 @@ def _window(
         end_ns=end_ns,
         steps=tuple(steps.tolist()),
         step_ns=step_ns,
-        is_complete=found.is_complete,
+        is_complete=found.is_complete and not dropped[NOT_A_PART],
         spans=spans,
         counts=Counts(found.read, int(np.isin(rows.kind, WORK).sum()), dict(+(found.dropped + dropped)), {}),
         source="",
@@ -113,13 +124,14 @@ def _window(
     )
 
 
-def _nothing(found: Space) -> Window:
-    """The window of a file in which no device did anything."""
+def _nothing(found: Space, why: str = "") -> Window:
+    """The window of a file in which no device did anything, or no one can tell which."""
     none = np.empty(0, dtype=np.int64)
     small = none.astype(np.int32)
     rows = Rows(none, none, small, small, none.astype(np.uint8), small, small, small)
-    why = f"no operation on any device plane, and none of JAX on CPU (events read: {found.read})"
-    window = _window(found, rows, Tables(), [], 0, "none", (("breakdown", why),), Counter())
+    why = why or f"no operation on any device plane, and none of JAX on CPU (events read: {found.read})"
+    lost = sum((plane.dropped for plane in found.planes), Counter[str]())
+    window = _window(found, rows, Tables(), [], 0, "none", (("breakdown", why),), lost)
     return replace(window, rank_from="order")
 
 

@@ -15,14 +15,19 @@ from meshscope.readers.xplane_programs import PROGRAM, Programs
 from meshscope.readers.xplane_rows import Rows, Tables, joined, with_async_pairs
 from meshscope.readers.xplane_space import Line, Plane, Space
 
-_DEVICE = re.compile(r"^/device:(?!CUSTOM)\w+:(\d+)")
+_DEVICE = re.compile(r"^/device:(?!CUSTOM)\w+:([0-9]{1,6})(?![0-9])")
 _ENCLOSING = re.compile(r"^%?(while|conditional|call)[.\d]*(\s|=|$)")
 
 
 def device_planes(space: Space) -> list[tuple[int, Plane]]:
-    """Planes of devices that did something, with the device's number."""
-    numbered = [(int(found[1]), plane) for plane in space.planes if (found := _DEVICE.match(plane.name))]
-    return [(number, plane) for number, plane in numbered if any(map(len, _operation_lines(plane)))]
+    """Planes of devices that did something, with the device's number. A device's own plane beats one of its parts."""
+    numbered = [
+        (int(found[1]), found.end() == len(plane.name), plane)
+        for plane in space.planes
+        if (found := _DEVICE.match(plane.name)) and any(map(len, _operation_lines(plane)))
+    ]
+    own = {number for number, is_own, _ in numbered if is_own}
+    return [(number, plane) for number, is_own, plane in numbered if is_own or number not in own]
 
 
 def device_kind(plane: Plane) -> str:
@@ -54,7 +59,7 @@ def device_steps(plane: Plane) -> list[tuple[int, int, int]]:
             for name, start_ns, end_ns in zip(
                 plane.names(line), line.start_ns.tolist(), line.end_ns.tolist(), strict=True
             ):
-                if name.isdecimal():
+                if name.isdecimal() and len(name) < 10:
                     found.append((int(name), start_ns, end_ns))
     return found
 

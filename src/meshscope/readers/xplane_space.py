@@ -1,7 +1,8 @@
 """An xplane file as planes and lines with times in ns; what its messages hold, made easy to ask for.
 
 The file is a list of planes, each behind its length. They are walked here and decoded one by one, so a file cut
-short by a kill still gives every plane that was written whole.
+short by a kill still gives every plane that was written whole. A plane that does not decode is walked in turn: its
+lines count as far as they are whole, and only with the names of what happened on them, which come after them.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -19,9 +21,24 @@ from google.protobuf.message import DecodeError
 
 from meshscope.errors import TraceError
 from meshscope.readers.chrome import CUT_SHORT
+from meshscope.readers.time_bounds import (
+    DAY_NS,
+    LATEST_NS,
+    NEGATIVE,
+    NO_TIME,
+    STRAY,
+    TOO_LONG,
+    is_wide,
+    strays,
+)  # fmt: skip
 from meshscope.readers.xplane_messages import message
 
 Ints = npt.NDArray[np.int64]
+
+NOT_A_PLANE = "a plane that is not protobuf"
+NOT_A_PART = "a part of a plane that is not protobuf"
+NO_FIELD = "bytes that are no protobuf field"
+NAMELESS = "an event whose name is not in the file"
 
 _PLANE, _VARINT, _FIXED64, _LENGTH, _FIXED32 = 1, 0, 1, 2, 5
 _INSTRUCTION = re.compile(r"^%?[a-z][\w.-]*$")
@@ -41,12 +58,22 @@ class Line:
     def __len__(self) -> int:
         return len(self.start_ns)
 
+    def take(self, rows: Ints) -> Line:
+        """The events of some numbers."""
+        events = [self.events[row] for row in rows.tolist()]
+        return Line(self.name, self.start_ns[rows], self.end_ns[rows], self.metadata[rows], events)
+
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """One plane. Event and stat names are looked up by metadata id."""
+    """One plane. Event and stat names are looked up by metadata id.
+
+    ``dropped`` counts, by reason, the parts that do not decode and, once ``lines`` have been asked for, their events
+    that cannot be so.
+    """
 
     message: Any
+    dropped: Counter[str] = field(default_factory=Counter)
 
     @cached_property
     def name(self) -> str:
@@ -67,7 +94,9 @@ class Plane:
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:
-        return tuple(_line(line) for line in self.message.lines)
+        """The lines, without events whose time or name cannot be told."""
+        named = np.array(sorted(self.event_names), dtype=np.int64)
+        return tuple(_lines(self.message.lines, named, self.dropped))
 
     def stats(self, owner: Any) -> dict[str, Any]:
         """The stats of an event or of the plane itself, by name; references resolved."""
@@ -125,7 +154,7 @@ class Space:
 
     @property
     def is_complete(self) -> bool:
-        return CUT_SHORT not in self.dropped
+        return CUT_SHORT not in self.dropped and NO_FIELD not in self.dropped
 
     @cached_property
     def start_unix_ns(self) -> int:
@@ -133,7 +162,7 @@ class Space:
         for plane in self.planes:
             if plane.name == "Task Environment":
                 started = plane.stats(plane.message).get("profile_start_time", 0)
-                return started if isinstance(started, int) else 0
+                return started if isinstance(started, int) and 0 <= started < LATEST_NS else 0
         return 0
 
 
@@ -141,14 +170,42 @@ def space(content: bytes) -> Space:
     """Raises TraceError when no plane can be decoded."""
     dropped: Counter[str] = Counter()
     planes = []
-    for part in _fields(memoryview(content), dropped):
-        try:
-            planes.append(Plane(message("Plane").FromString(bytes(part))))
-        except DecodeError:
-            dropped["a plane that is not protobuf"] += 1
+    for number, part, is_whole in _fields(memoryview(content), dropped):
+        plane = _plane(part, dropped, is_whole=is_whole) if number == _PLANE else None
+        if plane is not None:
+            planes.append(plane)
     if not planes:
         raise _unreadable(content)
     return Space(tuple(planes), dropped)
+
+
+def _plane(part: memoryview, dropped: Counter[str], *, is_whole: bool) -> Plane | None:
+    """The plane as far as it decodes. Of one that is cut off nothing is kept unless every event has its name."""
+    if is_whole:
+        with suppress(DecodeError):
+            return Plane(message("Plane").FromString(bytes(part)))
+    found, losses = _decoded(part)
+    if not is_whole:
+        plane = Plane(found)
+        return plane if any(map(len, plane.lines)) and NAMELESS not in plane.dropped else None
+    if not found.name or not found.event_metadata:
+        dropped[NOT_A_PLANE] += 1
+        return None
+    return Plane(found, Counter({NOT_A_PART: max(losses, 1)}))
+
+
+def _decoded(part: memoryview) -> tuple[Any, int]:
+    """A plane's message from those of its fields that decode, and how many do not."""
+    found = message("Plane")()
+    ends: Counter[str] = Counter()
+    losses = 0
+    for _, one, is_whole in _fields(part, ends, with_keys=True):
+        try:
+            if is_whole:
+                found.MergeFrom(message("Plane").FromString(bytes(one)))
+        except DecodeError:
+            losses += 1
+    return found, losses + sum(ends.values())
 
 
 def _unreadable(content: bytes) -> TraceError:
@@ -160,21 +217,30 @@ def _unreadable(content: bytes) -> TraceError:
     return TraceError("This is no xplane protobuf.", hint="Give the .xplane.pb under plugins/profile/<run>/.")
 
 
-def _fields(content: memoryview, dropped: Counter[str]) -> Iterator[memoryview]:
-    """The planes' bytes. Stops at bytes that are no field, and at a plane longer than what is left."""
+def _fields(
+    content: memoryview, dropped: Counter[str], *, with_keys: bool = False
+) -> Iterator[tuple[int, memoryview, bool]]:
+    """Each field's number, its bytes, and whether they are all there; the last one may not be.
+
+    Stops at bytes that are no field. ``with_keys`` gives the bytes with the key and length before them.
+    """
     at = 0
     while at < len(content):
+        begin = at
         try:
             key, at = _varint(content, at)
             size, at = _size(content, at, key & 7)
-        except (IndexError, ValueError):
-            dropped["bytes that are no protobuf field"] += 1
-            return
-        if at + size > len(content):
+        except IndexError:
             dropped[CUT_SHORT] += 1
             return
-        if key >> 3 == _PLANE and key & 7 == _LENGTH:
-            yield content[at : at + size]
+        except ValueError:
+            dropped[NO_FIELD] += 1
+            return
+        is_whole = at + size <= len(content)
+        if not is_whole:
+            dropped[CUT_SHORT] += 1
+        if key & 7 == _LENGTH:
+            yield key >> 3, content[begin if with_keys else at : at + size], is_whole
         at += size
 
 
@@ -200,15 +266,46 @@ def _varint(content: memoryview, at: int) -> tuple[int, int]:
     raise ValueError("a varint has at most ten bytes")
 
 
-def _line(line: Any) -> Line:
+def _lines(lines: Any, named: Ints, dropped: Counter[str]) -> Iterator[Line]:
+    """Lines without the events that cannot be so. Those years from the others of the plane are among them."""
+    found = [_line(line, named, dropped) for line in lines]
+    start_ns = np.concatenate([line.start_ns for line in found]) if found else np.empty(0, dtype=np.int64)
+    if not is_wide(start_ns):
+        yield from found
+        return
+    apart = strays(start_ns, np.ones(len(start_ns), dtype=bool))
+    dropped[STRAY] += int(apart.sum())
+    at = 0
+    for line in found:
+        yield line.take(np.flatnonzero(~apart[at : at + len(line)]))
+        at += len(line)
+
+
+def _line(line: Any, named: Ints, dropped: Counter[str]) -> Line:
     """Picoseconds to ns: the start and the *end* are floored (floored durations would open gaps)."""
     events = line.events
     offset_ps = np.fromiter((event.offset_ps for event in events), dtype=np.int64, count=len(events))
     duration_ps = np.fromiter((event.duration_ps for event in events), dtype=np.int64, count=len(events))
     metadata = np.fromiter((event.metadata_id for event in events), dtype=np.int64, count=len(events))
-    start_ns = line.timestamp_ns + offset_ps // 1000
-    end_ns = line.timestamp_ns + (offset_ps + duration_ps) // 1000
-    return Line(_text(line.name), start_ns, end_ns, metadata, events)
+    is_timed = (offset_ps > -LATEST_NS) & (offset_ps < LATEST_NS) & (abs(line.timestamp_ns) < LATEST_NS)
+    keep = np.ones(len(events), dtype=bool)
+    for reason, fits in (
+        (NO_TIME, is_timed),
+        (NEGATIVE, duration_ps >= 0),
+        (TOO_LONG, duration_ps <= DAY_NS * 1000),
+        (NAMELESS, np.isin(metadata, named)),
+    ):
+        if not fits.all():
+            dropped[reason] += int((keep & ~fits).sum())
+            keep &= fits
+    found = Line(
+        name=_text(line.name),
+        start_ns=line.timestamp_ns + offset_ps // 1000,
+        end_ns=line.timestamp_ns + (offset_ps + duration_ps) // 1000,
+        metadata=metadata,
+        events=events,
+    )
+    return found if keep.all() else found.take(np.flatnonzero(keep))
 
 
 def _carries(event: Any, stats: set[int | None]) -> bool:

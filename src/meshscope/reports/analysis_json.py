@@ -15,12 +15,14 @@ import msgspec
 from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
 from meshscope.analysis.collectives import CollectiveTotal, collectives
 from meshscope.analysis.devices import devices
+from meshscope.analysis.efficiency import efficiency
 from meshscope.analysis.kernels import kernels
 from meshscope.analysis.memory import RankMemory, memory
 from meshscope.analysis.memory_doubts import memory_doubts
 from meshscope.analysis.standing import device_kind
 from meshscope.analysis.steps import Steps, steps
 from meshscope.reports.comparison_json import comparison_json
+from meshscope.reports.efficiency_text import efficiency_values
 from meshscope.reports.records_json import memory_record_json, records_json
 from meshscope.run import Run
 from meshscope.units import counted, printable
@@ -93,6 +95,7 @@ def _recording(run: Run) -> dict[str, Any]:
         "collectives": [_collective(found, doubts) for found in collectives(run)],
         "memory": [_memory(rank) for rank in memory(run)],
         "steps": _steps(run, steps(run), doubts),
+        "efficiency": _efficiency(run, doubts),
         "devices": _devices(run, doubts),
         "findings": [],
     }
@@ -184,6 +187,13 @@ def _steps(run: Run, found: Steps, doubts: Doubts) -> dict[str, Any]:
         else:
             _doubt(doubts, f"steps.{name}", _step_why(name, found))
     return said
+
+
+def _efficiency(run: Run, doubts: Doubts) -> dict[str, Any]:
+    found = efficiency(run)
+    if found.why:
+        _doubt(doubts, "efficiency.mfu_frac", found.why)
+    return efficiency_values(found)
 
 
 def _no_step_why(run: Run) -> str:

@@ -14,6 +14,7 @@ from meshscope.run import Run
 from meshscope.units import UNKNOWN, counted, duration, size
 
 _MOST = 16
+_MOST_READINGS = 64
 _KINDS_OF_BYTES = (
     ("pending_free_bytes", "freed and still in use by a stream"),
     ("expandable_bytes", "in expandable segments"),
@@ -85,7 +86,9 @@ def sensor_lines(run: Run) -> list[str]:
     lines = wrapped(
         f"devices ({counted(max((f.count for f in found.fields), default=0), 'reading')} over {duration(over)}):"
     )
-    lines += table(("device", "field", "mean", "max", "last"), rows, indent="    ") if rows else []
+    heading = ("device", "field", "mean", "max", "last")
+    lines += table(heading, rows[:_MOST_READINGS], indent="    ") if rows else []
+    lines += [f"    … {counted(len(rows) - _MOST_READINGS, 'more row')}"] if len(rows) > _MOST_READINGS else []
     lines += [line for name in names for line in wrapped(name, indent="    ")]
     by_why: dict[str, list[str]] = {}
     for device, name, why in found.failed:

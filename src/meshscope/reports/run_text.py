@@ -8,12 +8,14 @@ from collections import Counter
 from collections.abc import Iterable
 
 from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
+from meshscope.analysis.efficiency import efficiency
 from meshscope.analysis.memory import CATEGORIES, RankMemory, memory
 from meshscope.analysis.overlap import CollectiveOverlap, overlap
 from meshscope.analysis.progress import progress
 from meshscope.analysis.standing import device_kind, shares
 from meshscope.analysis.steps import Steps, steps
 from meshscope.reports.columns import table, wrapped
+from meshscope.reports.efficiency_text import efficiency_lines
 from meshscope.reports.records_text import allocator_lines, flight_lines, sensor_lines
 from meshscope.run import Run
 from meshscope.units import NS_PER_S, UNKNOWN, counted, duration, milliseconds, percent, ranges, rate, ratio, size
@@ -43,6 +45,7 @@ def run_lines(run: Run) -> list[str]:
     lines += flight_lines(run)
     lines += sensor_lines(run)
     lines += _steps(steps(run))
+    lines += efficiency_lines(efficiency(run))
     lines += _events(run)
     lines += _refused(run)
     lines += _unread(run)

@@ -34,7 +34,7 @@ def trace_files(path: Path) -> Found:
     if not _is_folder(path):
         return Found((path,))
     refused: list[Refusal] = []
-    inside = [file for file in _below(path, refused) if _is_worth_a_look(file)]
+    inside = [file for file in _below(path, refused) if _is_named_like_a_trace(file) or is_record(file)]
     if not inside and not refused:
         raise InputError(f"{path} holds no trace file.", hint=f"Looked for names ending in {_suffixes()}.")
     return Found(tuple(sorted(file for file in inside if not _is_copy(file))), tuple(refused))
@@ -80,10 +80,6 @@ def _is_copy(path: Path) -> bool:
     if path.name == _PERFETTO_COPY:
         return any(other.name.endswith((_XPLANE, _JAX_COPY)) for other in path.parent.iterdir())
     return path.name.endswith(_JAX_COPY) and path.with_name(path.name.removesuffix(_JAX_COPY) + _XPLANE).is_file()
-
-
-def _is_worth_a_look(path: Path) -> bool:
-    return _is_named_like_a_trace(path) or is_record(path)
 
 
 def _suffixes() -> str:

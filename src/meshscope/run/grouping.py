@@ -66,6 +66,7 @@ class Group:
 
 def together(files: Sequence[Filed]) -> list[Group]:
     """The files as runs, in the order of their start. Files of one host's devices become ranks counted over hosts."""
+    files = sorted(files, key=lambda file: file.path)
     twice = copies(files)
     known = [file for file in files if file.path not in twice]
     groups, alone = ordered([file for file in known if file.first.rank_from == "order"])

@@ -32,6 +32,7 @@ from meshscope.ui.screens.watch import Watch
 from meshscope.units import printable
 
 if TYPE_CHECKING:
+    from meshscope.analysis.pairing import Changes
     from meshscope.ui.launching import Launcher
 
 _SYSTEMS = {Depth.NONE: "standard", Depth.ANSI16: "standard", Depth.ANSI256: "256", Depth.TRUECOLOR: "truecolor"}
@@ -225,6 +226,13 @@ def start(
 
     first = Start(launcher, shelf(places), options.look, open_reel=open_reel, open_path=open_path)
     return run(MeshscopeApp(options, lambda _: first))
+
+
+def compare(found: Changes, *, options: Options) -> None:
+    """Show two runs side by side until the user leaves. Raises like :func:`watch`."""
+    from meshscope.ui.screens.compare import Compare
+
+    run(MeshscopeApp(options, lambda _: Compare(found, options.look)))
 
 
 def can_draw() -> bool:

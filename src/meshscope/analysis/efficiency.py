@@ -1,0 +1,116 @@
+"""How much of what the devices could multiply a run makes use of: model FLOPs, and MFU against the datasheet's peak.
+
+FLOPs are the model's, by formula (``analysis.model_flops``): no framework's counter is in a recording.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from meshscope.analysis.model_flops import Flops, Shape, flops, tied_shape
+from meshscope.analysis.peaks import Device, device
+from meshscope.analysis.standing import device_kind
+from meshscope.analysis.steps import steps
+from meshscope.experiment import Experiment
+from meshscope.run import Run
+from meshscope.units import NS_PER_S
+
+_SHAPE = ("layers", "width", "vocab", "seq")
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """``flops`` per token (None: not known); ``flop_per_step`` of all ranks; ``flops_per_s`` of one rank.
+
+    ``mfu_frac`` is that over ``peak_flops_per_s`` of ``device`` in ``precision``, dense; ``measured_frac`` over the
+    best matrix product that was measured on one. NaN where not known, and ``why`` says why there is no MFU. A share
+    above 1 cannot be: then ``is_impossible``, and something the run says of itself is wrong.
+    """
+
+    flops: Flops | None
+    tokens_per_step: int
+    flop_per_step: float
+    flops_per_s: float
+    device: str
+    precision: str
+    peak_flops_per_s: float
+    mfu_frac: float
+    measured_frac: float
+    source: str
+    why: str
+
+    @property
+    def is_impossible(self) -> bool:
+        return self.mfu_frac > 1
+
+
+_UNKNOWN = Efficiency(None, 0, math.nan, math.nan, "", "", math.nan, math.nan, math.nan, "", "")
+
+
+def efficiency(run: Run) -> Efficiency:
+    """From the median step, and from what the run says of its model, batch and devices."""
+    here, step_ns = run.experiment, steps(run).median_ns
+    shape, tokens = shape_of(here), here.global_batch * here.sequence_length
+    if not here.strategy:
+        return _because("a trace alone says neither the model nor the batch")
+    if shape is None or not tokens:
+        return _because(f"the recording does not say {'the model' if shape is None else 'the batch'}")
+    counted = flops(shape, here.sequence_length)
+    flop = counted.per_token * tokens
+    rate = flop / step_ns * NS_PER_S / here.ranks if here.ranks else math.nan
+    known = Efficiency(counted, tokens, flop, rate, "", "", math.nan, math.nan, math.nan, "", "")
+    return _against_peak(run, known)
+
+
+def _because(why: str) -> Efficiency:
+    return Efficiency(**{**_UNKNOWN.__dict__, "why": why})
+
+
+def shape_of(here: Experiment) -> Shape | None:
+    """The model, by its options where they are those of a bundled workload, else by its number of parameters."""
+    given = {name: here.options.get(name) for name in _SHAPE}
+    if all(isinstance(value, int) and value > 0 for value in given.values()):
+        shape = tied_shape(**{name: int(value or 0) for name, value in given.items()})
+        if here.parameters in (0, shape.parameters):
+            return shape
+    return Shape(here.parameters) if here.parameters > 0 else None
+
+
+def _against_peak(run: Run, known: Efficiency) -> Efficiency:
+    names = {started.device_name for started in run.ranks if started.device_name} or set(run.experiment.devices)
+    name = min(names, default="")
+    found, kind = device(name), device_kind(run)
+    precision = _precision(run, found)
+    about = {**known.__dict__, "device": name, "precision": precision}
+    if kind == "cpu":
+        return Efficiency(**about | {"why": f"no datasheet peak is known for the CPU {name}".rstrip()})
+    if len({product.name if (product := device(other)) else other for other in names}) > 1:
+        return Efficiency(**about | {"why": f"the ranks ran on different devices: {', '.join(sorted(names))}"})
+    if found is None or not precision or precision not in found.peak_flops_per_s:
+        of = f"the device {name}" if found is None else f"{found.name} in {precision or 'an unknown precision'}"
+        return Efficiency(**about | {"why": f"no datasheet peak is known for {of}"})
+    if math.isnan(known.flops_per_s):
+        return Efficiency(**about | {"why": "no unprofiled step past warm-up"})
+    peak = found.peak_flops_per_s[precision] / found.dies
+    ceiling = found.measured_flops_per_s / found.dies if precision in ("bf16", "fp16") else 0.0
+    return Efficiency(
+        **about
+        | {
+            "device": found.name,
+            "peak_flops_per_s": peak,
+            "mfu_frac": known.flops_per_s / peak,
+            "measured_frac": known.flops_per_s / ceiling if ceiling else math.nan,
+            "source": found.source,
+        }
+    )
+
+
+def _precision(run: Run, found: Device | None) -> str:
+    """What matrices are multiplied in. fp32 means tf32 on a GPU that has it (XLA's default, and what the bundled torch
+    workloads ask for), and bf16 on a TPU (XLA's default)."""
+    asked, kind = str(run.experiment.options.get("precision", "")), device_kind(run)
+    if asked != "fp32":
+        return asked
+    has_tf32 = found is not None and "tf32" in found.peak_flops_per_s
+    return "tf32" if kind == "gpu" and has_tf32 else "bf16" if kind == "tpu" else asked

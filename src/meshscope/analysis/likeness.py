@@ -1,0 +1,87 @@
+"""Whether two runs can be compared at all, and what was changed between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from meshscope.analysis.difference import FEWEST, QUIET_CORES, Side, crowded
+from meshscope.analysis.figures import Figures
+from meshscope.units import counted
+
+_SHAPE = ("layers", "width", "heads", "vocab")
+_OF_A_RUN = ("model", "batch", "seq", "steps", "devices", *_SHAPE)
+_NOT_THE_SAME = (
+    ("model", "model"),
+    ("global_batch", "global batch"),
+    ("sequence_length", "sequence length"),
+    ("ranks", "number of ranks"),
+    ("device_kind", "kind of device"),
+)
+
+
+def other(a: Figures, b: Figures) -> str:
+    """Why B is not the same job as A; "" where it is, as far as both say."""
+    for field, name in _NOT_THE_SAME:
+        values = getattr(a, field), getattr(b, field)
+        if values[0] != values[1] and _is_told(values):
+            return f"other {name}: {values[0]} and {values[1]}"
+    for name in _SHAPE:
+        values = a.options.get(name, ""), b.options.get(name, "")
+        if values[0] != values[1] and _is_told(values):
+            return f"other model: {name} {values[0]} and {values[1]}"
+    return ""
+
+
+def _is_told(values: tuple[object, object]) -> bool:
+    return all(value not in ("", 0, "none") for value in values)
+
+
+def unsure(a: Side, b: Side) -> str:
+    """Why their step times cannot be told apart or alike; "" where they can."""
+    for name, side in (("A", a), ("B", b)):
+        for run in side.runs:
+            if not run.step_ns:
+                return f"{name} {_stepless(run)}"
+            if run.outcome in ("failed", "lost"):
+                return f"{name} {'failed' if run.outcome == 'failed' else 'broke off'} before its last step"
+        if any(keep.sum() < FEWEST for keep in side.keep):
+            fewest = min(int(keep.sum()) for keep in side.keep)
+            return f"{name} has {counted(fewest, 'unprofiled step')} past warm-up; {FEWEST} are needed"
+    return ""
+
+
+def crowd(a: Side, b: Side) -> str:
+    """Who else used the cores while steps were measured, so that their length says little; "" where nobody did."""
+    for name, side in (("A", a), ("B", b)):
+        cores = crowded(side)
+        if side.runs[0].device_kind == "cpu" and cores > QUIET_CORES:
+            return f"other programs used {cores:.1f} of {side.runs[0].cores} cores while {name} was measured"
+    return ""
+
+
+def _stepless(run: Figures) -> str:
+    if run.finished_steps:
+        return "has no unprofiled step past warm-up"
+    return "holds no unprofiled step: a native trace shows only steps that were being profiled"
+
+
+def changed(a: Sequence[Figures], b: Sequence[Figures]) -> tuple[str, ...]:
+    """What else differs: options, versions, machine. Any of it may be the cause."""
+    before, after = a[0], b[0]
+    said = [
+        f"{name}: {old or 'none'} → {new or 'none'}"
+        for name, old, new in (
+            ("strategy", before.strategy, after.strategy),
+            ("host", before.host, after.host),
+            ("device", ", ".join(before.devices), ", ".join(after.devices)),
+            *_pairs(before.options, after.options, skip=_OF_A_RUN),
+            *_pairs(before.versions, after.versions),
+        )
+        if old != new
+    ]
+    return tuple(said)
+
+
+def _pairs(a: dict[str, str], b: dict[str, str], skip: tuple[str, ...] = ()) -> list[tuple[str, str, str]]:
+    names = [name for name in sorted({*a, *b}) if name not in skip]
+    return [(name, a.get(name, ""), b.get(name, "")) for name in names]

@@ -1,0 +1,178 @@
+"""What a Kineto file says of time and cannot be so: rows that are dropped or mended, each by a reason that is counted.
+
+One pass over the columns after the file has been scanned, so that every scanner is mended alike. Nothing here asks
+where zero is, except for events at 0 that last 0: shifting all times of a file changes no answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from meshscope.readers.decimals import UNKNOWN_NS
+from meshscope.readers.kineto_columns import COPY, KERNEL, PER_ALLOCATION, PER_ROW, Columns
+from meshscope.readers.time_bounds import (
+    DAY_NS,
+    LATEST_NS,
+    NEGATIVE,
+    NO_DURATION,
+    NO_TIME,
+    STRAY,
+    TOO_LONG,
+    is_torn,
+    is_wide,
+    strays,
+)  # fmt: skip
+from meshscope.units import NS_PER_MS
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+LOST = "device event without a time"
+TWICE = "device event written twice"
+LOST_ALLOCATION = "allocator event without a time"
+RUNAWAY = "runaway duration, cut at the next event of its stream"
+
+_RUNAWAY_NS = NS_PER_MS
+
+
+def repaired(found: Columns) -> Columns:
+    """The rows with a believable time. What was dropped or mended is added to ``dropped`` and ``repaired``."""
+    found = replace(found, dropped=dict(found.dropped), repaired=dict(found.repaired))
+    found = _without(found, _no_time(found), NO_TIME)
+    found = _without(found, found.dur_ns == UNKNOWN_NS, NO_DURATION)
+    found = _without(found, found.dur_ns < 0, NEGATIVE)
+    found = _without(found, _lost(found), LOST)
+    found = _without(found, _strays(found), STRAY)
+    found = _without(found, _twice(found), TWICE)
+    found = _cut_runaways(found)
+    found = _without(found, found.dur_ns > DAY_NS, TOO_LONG)
+    return _with_timed_allocations(found)
+
+
+def device_rows(found: Columns) -> Mask:
+    """Kernels, copies and memory sets."""
+    return found.is_of(KERNEL + COPY)
+
+
+def _without(found: Columns, rows: Mask, reason: str) -> Columns:
+    count = int(np.count_nonzero(rows))
+    if not count:
+        return found
+    found.dropped[reason] = found.dropped.get(reason, 0) + count
+    return replace(found, **{name: getattr(found, name)[~rows] for name in PER_ROW})
+
+
+def _no_time(found: Columns) -> Mask:
+    is_unknown: Mask = (found.start_ns >= LATEST_NS) | (found.start_ns <= -LATEST_NS)
+    return is_unknown
+
+
+def _lost(found: Columns) -> Mask:
+    """Device events at 0 that last 0: the profiler lost their times. Where a file begins before 0, 0 is a time."""
+    is_zero: Mask = (found.start_ns == 0) & (found.dur_ns == 0)
+    if not is_zero.any():
+        return is_zero
+    is_zero &= device_rows(found)
+    begins_before = bool(((found.start_ns < 0) & (found.start_ns >= -DAY_NS)).any())
+    return np.zeros_like(is_zero) if begins_before else is_zero
+
+
+def _strays(found: Columns) -> Mask:
+    if not is_wide(found.start_ns):
+        return np.zeros(len(found.start_ns), dtype=bool)
+    return strays(found.start_ns, device_rows(found))
+
+
+def _twice(found: Columns) -> Mask:
+    """Device events that repeat another in everything; two at once on one stream are one, unless 0 ns stands for less.
+
+    Shape (n,), true from the second on.
+    """
+    again = np.zeros(len(found.start_ns), dtype=bool)
+    rows = np.flatnonzero(device_rows(found) & (found.dur_ns > 0))
+    rows = rows[np.argsort(found.start_ns[rows], kind="stable")]
+    follows = found.start_ns[rows[1:]] == found.start_ns[rows[:-1]]
+    rows = rows[np.append(follows, False) | np.insert(follows, 0, False)] if len(rows) else rows
+    if not len(rows):
+        return again
+    order = np.lexsort([rows, *(getattr(found, name)[rows] for name in PER_ROW)])
+    same = np.ones(len(rows) - 1, dtype=bool)
+    for name in PER_ROW:
+        column = getattr(found, name)[rows[order]]
+        same &= column[1:] == column[:-1]
+    again[rows[order[1:][same]]] = True
+    return again
+
+
+def _cut_runaways(found: Columns) -> Columns:
+    """Ends device events that outlast two whole later ones of their stream, and a millisecond, at the next one's start.
+
+    A stream works in order: the end was recorded late. Shorter overlaps are real, from programmatic dependent launch.
+    """
+    is_device = device_rows(found)
+    rows = np.flatnonzero(is_device)
+    if not (found.dur_ns[rows] > _RUNAWAY_NS).any():
+        return found
+    stream = _streams(found, rows)
+    dur_ns = found.dur_ns.copy()
+    for number in np.unique(stream[found.dur_ns[rows] > _RUNAWAY_NS]).tolist():
+        mine = rows[stream == number]
+        mine = mine[np.argsort(found.start_ns[mine], kind="stable")]
+        dur_ns[mine] = _without_runaways(found.start_ns[mine], np.minimum(found.dur_ns[mine], 2 * DAY_NS))
+    count = int(np.count_nonzero(dur_ns[rows] < np.minimum(found.dur_ns[rows], 2 * DAY_NS)))
+    if count:
+        found.repaired[RUNAWAY] = count
+    return replace(found, dur_ns=dur_ns)
+
+
+def _streams(found: Columns, rows: Ints) -> Ints:
+    """A number for each row's stream: of its device, or of its thread where the file names no stream."""
+    device, stream, thread = found.device[rows], found.stream[rows], found.thread[rows]
+    thread = np.where(stream >= 0, -1, thread)
+    numbers = np.zeros(len(rows), dtype=np.int64)
+    for column in (device, stream, thread):
+        values, codes = np.unique(column, return_inverse=True)
+        numbers = np.unique(numbers * len(values) + codes, return_inverse=True)[1]
+    return numbers
+
+
+def _without_runaways(start_ns: Ints, dur_ns: Ints) -> Ints:
+    """Durations of one stream's events, in order of start."""
+    end_ns = start_ns + dur_ns
+    least = np.minimum.accumulate(end_ns[::-1])[::-1]
+    if not ((dur_ns[:-1] > _RUNAWAY_NS) & (least[1:] <= end_ns[:-1])).any():
+        return dur_ns
+    starts, durs = start_ns.tolist(), dur_ns.tolist()
+    first = second = following = 2**63  # the two earliest ends, and the earliest start, of what starts later
+    at = len(starts)
+    while at:
+        since = at = at - 1
+        while at and starts[at - 1] == starts[since]:
+            at -= 1
+        for row in range(at, since + 1):
+            if durs[row] > _RUNAWAY_NS and second <= starts[row] + durs[row]:
+                durs[row] = following - starts[row]
+        for row in range(at, since + 1):
+            # An event of 0 ns lies inside another only if it starts before that one's end.
+            end = starts[row] + max(durs[row], 1)
+            first, second = (end, first) if end < first else (first, min(second, end))
+        following = starts[at]
+    return np.array(durs, dtype=np.int64)
+
+
+def _with_timed_allocations(found: Columns) -> Columns:
+    """Allocator events without a time, or more than a day away from every row, are counted and left out."""
+    time_ns = found.memory_time_ns
+    if not len(time_ns):
+        return found
+    known: Mask = (time_ns > -LATEST_NS) & (time_ns < LATEST_NS)
+    if len(found.start_ns) and not is_torn(found.start_ns):
+        known &= time_ns >= int(found.start_ns.min()) - DAY_NS
+        known &= time_ns <= int((found.start_ns + found.dur_ns).max()) + DAY_NS
+    if known.all():
+        return found
+    found.dropped[LOST_ALLOCATION] = int(np.count_nonzero(~known))
+    return replace(found, **{name: getattr(found, name)[known] for name in PER_ALLOCATION})
