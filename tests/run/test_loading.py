@@ -13,7 +13,7 @@ import pytest
 from made_traces import kernel, step, write_kineto
 from same import assert_same
 
-from meshscope import readers
+from meshscope import config, readers
 from meshscope.readers.column_cache import Cache
 from meshscope.run import loading as loads
 from meshscope.run.loading import Loading, SoFar, load
@@ -91,6 +91,18 @@ def test_a_file_that_cannot_be_read_is_refused_with_the_readers_words(files: lis
         assert (path, list(loading.windows)) == (str(bad), [files[0]])
         assert "no traceEvents" in why
         assert "export_chrome_trace" in hint
+
+
+def test_processes_read_by_the_rules_that_are_in_force_here(files: list[Path]) -> None:
+    config.use(config.Settings((config.KernelRule("gemm3", "collective", "all_reduce", "our ring"),)))
+    try:
+        with Loading(files, here_bytes=-1) as loading:
+            finish(loading)
+        (window,) = loading.windows[files[0]]
+        assert "our ring" in window.spans.rules
+        assert_same(loading.windows[files[0]], readers.read(files[0]))
+    finally:
+        config.use(config.Settings())
 
 
 @pytest.mark.parametrize("name", ["ünïcode né.json", os.fsdecode(b"latin\xff.json"), "a b\n.json"])
