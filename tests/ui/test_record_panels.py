@@ -15,7 +15,7 @@ from meshscope.run import open_traces
 from meshscope.ui.look import Look
 from meshscope.ui.panel import Frame, Panel
 from meshscope.ui.scene import Scene
-from meshscope.ui.screens.watch import panels
+from meshscope.ui.screens.board import panels
 
 PANELS = {panel.name: panel for panel in panels()}
 SIZES = ((37, 10), (71, 12), (118, 24))

@@ -31,7 +31,7 @@ def reader_of(path: Path) -> Reader:
     for reader in readers():
         if reader.sniff(start):
             return reader
-    known = (*(reader.format for reader in readers()), *(reader.format for reader in record_readers()))
+    known = [*(reader.format for reader in readers()), *(reader.format for reader in record_readers())]
     raise unknown(path, start, ", ".join(known))
 
 

@@ -20,7 +20,7 @@ from meshscope import kinds
 from meshscope.errors import TraceError
 from meshscope.readers.chrome import CUT_SHORT
 from meshscope.readers.pickles import PICKLE, plain
-from meshscope.readers.records import RecordReader, rank_in_name, whole
+from meshscope.readers.records import RecordReader, rank_of, whole
 from meshscope.readers.windows import EARLIEST_UNIX_NS
 from meshscope.records import Call, FlightRecord, Group, Record, Sizes
 from meshscope.spans import Counts
@@ -106,7 +106,7 @@ def _json(content: bytes, path: Path) -> tuple[Any, bool]:
 
 def _rank(path: Path) -> tuple[int, str]:
     """The rank by its name, or by the number that the recorder puts at the end of any name."""
-    rank, rank_from = rank_in_name(path)
+    rank, rank_from = rank_of(path)
     last = _LAST_NUMBER.search(path.name)
     return (int(last[1]), "file name") if rank < 0 and last and int(last[1]) < 2**31 else (rank, rank_from)
 

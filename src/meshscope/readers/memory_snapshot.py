@@ -18,7 +18,7 @@ from typing import Any
 from meshscope.errors import TraceError
 from meshscope.readers.memory_history import NO_HISTORY, History, histories
 from meshscope.readers.pickles import PICKLE, plain
-from meshscope.readers.records import RecordReader, rank_in_name, whole
+from meshscope.readers.records import RecordReader, rank_of, whole
 from meshscope.readers.windows import EARLIEST_UNIX_NS, NO_ABSOLUTE_TIME
 from meshscope.records import Doubt, MemoryRecord, Record
 from meshscope.spans import Counts
@@ -55,7 +55,7 @@ def read(path: Path) -> tuple[Record, ...]:
             f"{path.name} is a snapshot of an allocator that held nothing.",
             hint="Dump it while the model is alive, after torch.cuda.memory._record_memory_history().",
         )
-    rank, rank_from = rank_in_name(path)
+    rank, rank_from = rank_of(path)
     return tuple(
         replace(_record(device, states.get(device), past.get(device)), source=path.name, rank=rank,
                 rank_from=rank_from, counts=_counts(states, past, dropped, is_first=device == devices[0]))

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from meshscope.errors import TraceError
 from meshscope.readers.chrome import CUT_SHORT
-from meshscope.readers.records import RecordReader, rank_in_name, whole
+from meshscope.readers.records import RecordReader, rank_of, whole
 from meshscope.readers.windows import EARLIEST_UNIX_NS, NO_ABSOLUTE_TIME
 from meshscope.records import MemoryRecord, Record
 from meshscope.spans import Allocations, Counts
@@ -69,7 +69,7 @@ def read(path: Path) -> tuple[Record, ...]:
     values, is_whole = _decoded(content, path)
     is_complete = is_whole and not cut_short
     dropped: Counter[str] = Counter() if is_complete else Counter({CUT_SHORT: 1})
-    rank, rank_from = rank_in_name(path)
+    rank, rank_from = rank_of(path)
     about: dict[str, Any] = {"kind": KIND, "source": path.name, "rank": rank, "rank_from": rank_from,
                              "is_complete": is_complete, "device": -1, "device_kind": "none"}  # fmt: skip
     if _is_added_up(values):

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from meshscope.discovery import discover
 from meshscope.errors import TraceError
+from meshscope.readers.naming import rank_in_name
 from meshscope.readers.stream import Source, head
 from meshscope.records import Record
 
-_RANK = re.compile(r"rank[-_ ]?(\d{1,9})", re.IGNORECASE)
 _LARGEST_BYTES = 4 << 30
 
 
@@ -63,10 +63,10 @@ def is_named_like_a_record(path: Path) -> bool:
     return any(reader.names.search(path.name) for reader in record_readers())
 
 
-def rank_in_name(path: Path) -> tuple[int, str]:
+def rank_of(path: Path) -> tuple[int, str]:
     """The rank that a file's name tells, and that it was the name; −1 where it tells none."""
-    found = _RANK.search(path.name)
-    return (int(found[1]), "file name") if found and int(found[1]) < 2**31 else (-1, "order")
+    told = rank_in_name(path.name)
+    return (-1, "order") if told is None else (told, "file name")
 
 
 def whole(path: Path) -> tuple[bytes, str]:

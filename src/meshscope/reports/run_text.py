@@ -54,7 +54,7 @@ def run_lines(run: Run) -> list[str]:
 
 def _title(run: Run) -> str:
     here, state = run.experiment, progress(run)
-    kind = device_kind(run).upper() if device_kind(run) != "none" else "no device"
+    kind = device_kind(run)
     if not here.strategy and not run.windows and run.records:
         kinds = dict.fromkeys(record.kind for record in run.records)
         return f"{run.path}: {', '.join(kinds)}{f', {_count(here.ranks)}' if here.ranks else ''}"
@@ -88,7 +88,7 @@ def _count(ranks: int) -> str:
 
 
 def _ranks(count: int, kind: str) -> str:
-    return counted(count, f"{kind} rank")
+    return f"{counted(count, 'rank')} without device work" if kind == "none" else counted(count, f"{kind.upper()} rank")
 
 
 def _split(ranks: tuple[RankBreakdown, ...]) -> list[str]:
