@@ -23,7 +23,9 @@ SIZES = ((37, 10), (71, 12), (118, 24))
 
 def drawn(path: Path, panel: Panel, size: tuple[int, int]) -> str:
     (run,) = open_traces([path]).runs
-    strips = panel.draw(panel.question(Scene(None, (run,), selected=run.name)), Frame(*size, look=Look(), now_unix_ns=UNIX_NS))
+    strips = panel.draw(
+        panel.question(Scene(None, (run,), selected=run.name)), Frame(*size, look=Look(), now_unix_ns=UNIX_NS)
+    )
     assert len(strips) == size[1]
     assert {strip.cell_length for strip in strips} == {size[0]}
     return "\n".join(strip.text.rstrip() for strip in strips)
@@ -44,7 +46,10 @@ def test_a_snapshot_shows_what_was_held_over_its_history(snapshot: Path) -> None
     assert "2.10 MB held at the start; the allocator holds 3.15 MB, 3.15 MB of it in use; peak: replayed" in wide
     assert "█" in wide
     (run,) = open_traces([snapshot]).runs
-    assert PANELS["memory"].fresh(PANELS["memory"].question(Scene(None, (run,), selected=run.name))).of == run.records[0].kind
+    assert (
+        PANELS["memory"].fresh(PANELS["memory"].question(Scene(None, (run,), selected=run.name))).of
+        == run.records[0].kind
+    )
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -72,7 +77,9 @@ def test_a_log_of_an_unknown_zone_shows_its_readings_and_no_age(tmp_path: Path) 
     path.write_text("timestamp, index, utilization.gpu [%]\n" + rows)
     assert "gpu 0 util" in drawn(path, PANELS["devices"], SIZES[1])
     (run,) = open_traces([path]).runs
-    assert PANELS["devices"].fresh(PANELS["devices"].question(Scene(None, (run,), selected=run.name))).at_unix_ns is None
+    assert (
+        PANELS["devices"].fresh(PANELS["devices"].question(Scene(None, (run,), selected=run.name))).at_unix_ns is None
+    )
 
 
 def test_the_log_panel_names_the_rank_that_was_waited_for(tmp_path: Path) -> None:
