@@ -244,6 +244,12 @@ def test_text_without_any_boundary_is_not_gathered_without_end(monkeypatch: pyte
     assert len(document._rest) <= 20_000
 
 
+def test_events_nested_without_end_are_told_in_time_that_grows_with_their_number() -> None:
+    document, found = read(b"[" + BEFORE + b"," + b'{"ph": ' * 100_000)
+    assert found == ["before"]
+    assert document.dropped[chrome.DAMAGED] < 5_000
+
+
 def test_an_event_that_cannot_be_mended_is_none() -> None:
     assert mended(b'{"name": a "b"}') is None
     assert mended(b'{"name": "a", "ts": 1') is None

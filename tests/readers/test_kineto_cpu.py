@@ -137,6 +137,16 @@ def test_queued_calls_are_matched_first_in_first_out(tmp_path: Path) -> None:
     assert [int(table.start_ns[int(table.link[row])] - window.start_ns) for row in comm] == [-10_000, -8_000, -6_000]
 
 
+def test_calls_that_nothing_carries_out_do_not_slow_the_matching_of_the_others(tmp_path: Path) -> None:
+    lost = [call("allreduce_", at, 1, [[[5]], []], ["TensorList", ""]) for at in range(3000)]
+    calls = [call("barrier", at, 1, [], []) for at in range(3000)]
+    spans = [gloo("all_reduce", 4000 + at, 1, elements=10) for at in range(300)]
+    window = one(tmp_path, [*lost, *calls, *spans, call("allreduce_", 3500, 1, [[[10]], []], ["TensorList", ""])])
+    linked = window.spans.link[window.spans.kind == Kind.COLLECTIVE]
+    assert int((linked >= 0).sum()) == 1
+    assert linked[0] >= 0
+
+
 def test_a_span_whose_call_lies_before_the_window_is_doubted(tmp_path: Path) -> None:
     window = one(tmp_path, [gloo("all_reduce", 0, 5, elements=10), span("aten::mm", 0, 1)])
     assert "reduce-scatter" in dict(window.cannot_say)["collectives"]

@@ -227,6 +227,21 @@ def test_what_has_no_process_or_thread_keeps_its_device_and_stream(tmp_path: Pat
     assert window.counts.dropped == {}
 
 
+def test_a_transfer_that_was_dropped_makes_no_cpu_rank(tmp_path: Path) -> None:
+    transfer = span("gloo:all_reduce", 50, -1, cat="user_annotation", tid=8)
+    window = one(tmp_path, [span("aten::mm", 0, 100), transfer])
+    assert window.device_kind == "none"
+    assert window.counts.dropped == {time_bounds.NEGATIVE: 1}
+
+
+def test_an_operator_without_a_thread_is_no_compute_of_a_cpu_rank(tmp_path: Path) -> None:
+    transfer = span("gloo:all_reduce", 50, 100, cat="user_annotation", tid=8)
+    lost = without(span("aten::mm", 0, 500), "tid")
+    window = one(tmp_path, [span("aten::mm", 0, 100), lost, transfer, without(transfer, "tid")])
+    assert window.counts.dropped == {kineto_repairs.THREADLESS: 1}
+    assert (figures(window).compute_ns, figures(window).hidden_ns) == (100_000, 50_000)
+
+
 def test_a_kernel_without_arguments_counts(tmp_path: Path) -> None:
     window = one(tmp_path, [without(event, "args") for event in GOOD])
     assert figures(window) == GOOD_NS

@@ -59,6 +59,16 @@ def test_an_event_with_an_impossible_time_is_dropped_and_the_rest_is_exact(
     assert (second.counts.dropped, first.counts.read) == ({}, 7)
 
 
+def test_parts_years_apart_of_which_none_is_the_larger_are_no_answer(tmp_path: Path) -> None:
+    torn: Line = ("XLA Ops", [op("%a = f32[]", 0, 5), ("%b = f32[]", 20 * DAY, 5, {})])
+    space = XSpace().plane("/device:TPU:0", [torn]).plane("/device:TPU:1", [GOOD]).started(UNIX_NS)
+    first, second = read_(tmp_path, space.content())
+    assert first.device_kind == "none"
+    assert "more than a day apart" in dict(first.cannot_say)["breakdown"]
+    assert figures(second) == GOOD_NS
+    assert first.start_ns == second.start_ns == UNIX_NS
+
+
 @pytest.mark.parametrize("timestamp_ns", [2**63 - 1, -(2**63), 2**62])
 def test_a_line_with_an_impossible_beginning_is_no_crash(tmp_path: Path, timestamp_ns: int) -> None:
     space = XSpace().plane("/device:TPU:0", [GOOD], timestamp_ns=timestamp_ns).started(UNIX_NS)

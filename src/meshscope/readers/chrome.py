@@ -39,6 +39,7 @@ _NARROW_BYTES = 1 << 16
 _VIEW_BYTES = 1 << 18
 _HEAD_LIMIT_BYTES = 1 << 28
 _LONGEST_ENTRY_BYTES = 1 << 26
+_DEEP = 500
 
 
 @dataclass
@@ -190,15 +191,18 @@ def _end_of_entry(view: str, at: int, *, is_all: bool) -> tuple[int, bool]:
 
     With it, whether the file ends inside the entry.
     """
+    search_from = at + 1
     try:
         return SCAN.raw_decode(view, at)[1], False
     except json.JSONDecodeError as error:
         runs_out = error.pos >= len(view) or error.msg.startswith("Unterminated string")
-    except (ValueError, RecursionError):
+    except ValueError:
         runs_out = False
+    except RecursionError:
+        runs_out, search_from = False, at + _DEEP  # so much at least is nested in this entry
     if runs_out and not is_all and len(view) - at < _LONGEST_ENTRY_BYTES:
         return -1, False
-    following = _next_event(view, at + 1)
+    following = _next_event(view, search_from)
     if following >= 0:
         return following, False
     if not is_all and len(view) - at < _LONGEST_ENTRY_BYTES:

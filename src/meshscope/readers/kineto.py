@@ -18,7 +18,7 @@ from meshscope.kinds import Kind
 from meshscope.readers import kineto_cpu, kineto_gloo, kineto_gpu
 from meshscope.readers.kineto_columns import Columns, columns
 from meshscope.readers.kineto_doubts import doubts, no_answer_why, none_why
-from meshscope.readers.kineto_repairs import device_rows, repaired
+from meshscope.readers.kineto_repairs import device_rows, repaired, threaded
 from meshscope.readers.naming import rank_in_name
 from meshscope.readers.reader import Reader
 from meshscope.readers.time_bounds import LATEST_NS
@@ -47,6 +47,7 @@ def read(path: Path, *, t0_unix_ns: int | None = None, device_kind: str = "") ->
     elif is_device.any():
         draft = _gpu(found, is_device)
     elif kineto_cpu.has_gloo(found) or device_kind == "cpu":
+        found = threaded(found)
         draft = _cpu(found)
     else:
         draft = _none(found, none_why(found))

@@ -32,6 +32,8 @@ KERNEL = ("kernel",)
 COPY = ("gpu_memcpy", "gpu_memset", "memcpy", "memset")
 RUNTIME = ("cuda_runtime", "cuda_driver", "runtime", "privateuse1_runtime", "xpu_runtime")
 _COMMUNICATION = ("gloo:", "mpi:", "ucc:", "c10d::", "_c10d_functional")
+_HALF_PHASES = frozenset("BE")
+_OTHER_PHASES = _HALF_PHASES | frozenset("Mi")
 _NAMES_PER_THREAD = 16
 _NO_JSON = msgspec.Raw(b"")
 
@@ -114,8 +116,9 @@ class Columns:
 
     def is_of(self, categories: tuple[str, ...]) -> npt.NDArray[np.bool_]:
         """Which rows are of one of the categories, shape (n,)."""
-        codes = [code for code, category in enumerate(self.categories) if category in categories]
-        return np.isin(self.category, np.array(codes, dtype=np.int32))
+        wanted = np.array([category in categories for category in self.categories], dtype=bool)
+        rows: npt.NDArray[np.bool_] = wanted[self.category]
+        return rows
 
 
 PER_ROW = ("start_ns", "dur_ns", "category", "name", "thread", "device", "stream", "correlation", "sequence",
@@ -141,13 +144,13 @@ class _Gathering:
         self.read += len(events)
         advance(events=len(events))
         rows = [event for event in events if event.ph == "X"]
-        self.is_trace = self.is_trace or bool(rows)
         self._take_rows(rows, [row.dur for row in rows])
+        self.is_trace = self.is_trace or any(event.ph for event in events)
         if len(rows) < len(events):
-            self.is_trace = self.is_trace or any(event.ph for event in events)
-            self._halves += [event for event in events if event.ph in {"B", "E"}]
-            self._take_thread_names([e for e in events if e.ph == "M" and e.name == "thread_name"])
-            self._take_allocations([e for e in events if e.ph == "i" and e.name == "[memory]"])
+            others = [event for event in events if event.ph in _OTHER_PHASES]
+            self._take_thread_names([e for e in others if e.ph == "M" and e.name == "thread_name"])
+            self._take_allocations([e for e in others if e.ph == "i" and e.name == "[memory]"])
+            self._halves += [event for event in others if event.ph in _HALF_PHASES]
 
     def take_pairs(self) -> dict[str, int]:
         """Makes rows of beginnings and ends, once all are there; what found no partner, by reason."""

@@ -35,7 +35,8 @@ class Pieces:
 
 def has_gloo(columns: Columns) -> bool:
     """Whether the file holds spans of gloo's transfers."""
-    return any(name.startswith("gloo:") for name in columns.names)
+    named = [number for number, name in enumerate(columns.names) if name.startswith("gloo:")]
+    return bool(np.isin(columns.name, named).any())
 
 
 def told(columns: Columns) -> Told:

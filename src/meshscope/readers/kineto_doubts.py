@@ -11,14 +11,13 @@ from meshscope.kinds import Kind
 from meshscope.readers.chrome import DAMAGED, SECOND_HEAD
 from meshscope.readers.kineto_columns import RUNTIME, Columns
 from meshscope.readers.kineto_repairs import LOST, device_rows
-from meshscope.readers.time_bounds import is_torn
+from meshscope.readers.time_bounds import TORN, is_torn
 
 Doubt = tuple[str, str]
 Ints = npt.NDArray[np.int64]
 
 _HOST = ("cpu_op", "operator", *RUNTIME)
 _SEVERAL = "and whose device events are whose cannot be told; trace to one path per rank"
-_TORN = "device events lie more than a day apart, in parts of which none is the larger"
 # A process counts as one with this share of the largest one's rows, and this many of its own: one damaged id, or one
 # row that an exporter gave to somebody else, is no second rank.
 _SUSPECT, _PLAIN = (0.05, 1), (0.25, 8)
@@ -69,7 +68,7 @@ def no_answer_why(found: Columns) -> str:
     if len(processes) > 1:
         listed = " and ".join(map(str, processes[:4]))
         return f"the file holds events of {len(processes)} processes ({listed}), {_SEVERAL}"
-    return _TORN if is_torn(found.start_ns[is_device]) else ""
+    return TORN[1] if is_torn(found.start_ns[is_device]) else ""
 
 
 def _processes(found: Columns, least: tuple[float, int]) -> list[object]:

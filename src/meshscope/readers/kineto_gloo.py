@@ -5,6 +5,7 @@ The span alone does not say: a reduce-scatter shows as ``gloo:all_reduce``, and 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,13 +42,14 @@ def calls(columns: Columns, kind: npt.NDArray[np.uint8]) -> Calls:
     spans = _by_start(columns, np.flatnonzero(kind == Kind.COLLECTIVE))
     call = np.full(len(kind), -1, dtype=np.int64)
     size_bytes = columns.size_bytes.copy()
-    waiting, collective = enqueued.tolist(), []
+    waiting = _queues(columns, enqueued)
+    taken: set[int] = set()
+    collective = []
     for span in spans.tolist():
         shown = kinds.collective(columns.names[columns.name[span]])
-        found = next((row for row in waiting if _carries_out(columns, span, shown, row)), -1)
+        found = _taken(columns, waiting[shown], span, taken)
         collective.append(kinds.collective(columns.names[columns.name[found]]) if found >= 0 else shown)
         if found >= 0:
-            waiting.remove(found)
             call[span] = found
             size_bytes[span] = _size(columns, span, found)
     return Calls(spans, collective, call, size_bytes, collective_unmatched(call, spans))
@@ -61,14 +63,28 @@ def _by_start(columns: Columns, rows: Ints) -> Ints:
     return rows[np.argsort(columns.start_ns[rows], kind="stable")]
 
 
-def _carries_out(columns: Columns, span: int, shown: str, call: int) -> bool:
-    if columns.start_ns[call] > columns.start_ns[span]:
-        return False
-    called = kinds.collective(columns.names[columns.name[call]])
-    if shown not in _SHOWN_AS.get(called, (called,)):
-        return False
-    asked, moved = columns.elements[call], columns.elements[span]
-    return bool(asked < 0 or moved < 0 or moved <= asked)
+def _queues(columns: Columns, enqueued: Ints) -> defaultdict[str, list[int]]:
+    """Calls in their order, by each collective that they may show as."""
+    queues: defaultdict[str, list[int]] = defaultdict(list)
+    for row in enqueued.tolist():
+        called = kinds.collective(columns.names[columns.name[row]])
+        for shown in _SHOWN_AS.get(called, (called,)):
+            queues[shown].append(row)
+    return queues
+
+
+def _taken(columns: Columns, queue: list[int], span: int, taken: set[int]) -> int:
+    """The first call of a queue that a span may carry out, which leaves it; −1 when there is none."""
+    start_ns, moved = columns.start_ns[span], columns.elements[span]
+    for place, call in enumerate(queue):
+        if columns.start_ns[call] > start_ns:
+            break
+        asked = columns.elements[call]
+        if call not in taken and (asked < 0 or moved < 0 or moved <= asked):
+            taken.add(call)
+            del queue[place]
+            return call
+    return -1
 
 
 def _size(columns: Columns, span: int, call: int) -> int:

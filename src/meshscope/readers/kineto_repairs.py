@@ -31,6 +31,7 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 LOST = "device event without a time"
+THREADLESS = "operator without a thread"
 TWICE = "device event written twice"
 LOST_ALLOCATION = "allocator event without a time"
 RUNAWAY = "runaway duration, cut at the next event of its stream"
@@ -50,6 +51,12 @@ def repaired(found: Columns) -> Columns:
     found = _cut_runaways(found)
     found = _without(found, found.dur_ns > DAY_NS, TOO_LONG)
     return _with_timed_allocations(found)
+
+
+def threaded(found: Columns) -> Columns:
+    """Without operators of no thread: on CPU the thread tells computing beside a transfer from waiting for it."""
+    is_nobodys = np.array([thread is None for _, thread in found.threads], dtype=bool)
+    return _without(found, is_nobodys[found.thread] & found.is_of(("cpu_op", "operator", "")), THREADLESS)
 
 
 def device_rows(found: Columns) -> Mask:

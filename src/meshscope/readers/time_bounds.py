@@ -15,6 +15,7 @@ NO_DURATION = "no duration"
 NEGATIVE = "negative duration"
 STRAY = "more than a day from the other events"
 TOO_LONG = "lasts more than a day"
+TORN = ("breakdown", "device events lie more than a day apart, in parts of which none is the larger")
 
 DAY_NS = 86_400 * NS_PER_S
 LATEST_NS = 2**62

@@ -17,6 +17,7 @@ from meshscope.kinds import Kind
 from meshscope.readers.chrome import CUT_SHORT
 from meshscope.readers.reader import Reader
 from meshscope.readers.stream import Source
+from meshscope.readers.time_bounds import TORN, is_torn
 from meshscope.readers.windows import EARLIEST_UNIX_NS, NO_ABSOLUTE_TIME, WORK, extent, step_bounds, step_of
 from meshscope.readers.xplane_cpu import Marks, host_plane, host_rows, step_marks
 from meshscope.readers.xplane_device import device_kind, device_planes, device_rows, device_steps, encloses
@@ -51,7 +52,9 @@ def read(path: Path, *, t0_unix_ns: int | None = None, device_kind: str = "") ->
 def windows_of(found: Space, name: str, t0_unix_ns: int | None) -> tuple[Window, ...]:
     """A window for each device of the planes that did something. ``name`` is the file's."""
     windows = _device_windows(found) or _cpu_windows(found) or (_nothing(found),)
-    zero_ns, is_absolute = _zero(found, windows, t0_unix_ns)
+    first_ns = min((window.start_ns for window in windows if len(window.spans)), default=0)
+    windows = tuple(w if len(w.spans) else replace(w, start_ns=first_ns, end_ns=first_ns) for w in windows)
+    zero_ns, is_absolute = _zero(found, first_ns, t0_unix_ns)
     return tuple(replace(_doubted(w, is_absolute=is_absolute), source=name).shifted(-zero_ns) for w in windows)
 
 
@@ -103,6 +106,8 @@ def _window(
     cannot_say: tuple[tuple[str, str], ...],
     dropped: Counter[str],
 ) -> Window:
+    if is_torn(rows.start_ns):
+        rows, marks, kind, cannot_say = rows.take(np.empty(0, dtype=np.int64)), [], "none", (TORN,)
     steps, step_ns = step_bounds(marks)
     spans = tables.spans(rows, rank=device, device=device, step=step_of(rows.start_ns, steps, step_ns))
     start_ns, end_ns = extent(spans)
@@ -135,12 +140,11 @@ def _nothing(found: Space, why: str = "") -> Window:
     return replace(window, rank_from="order")
 
 
-def _zero(found: Space, windows: tuple[Window, ...], t0_unix_ns: int | None) -> tuple[int, bool]:
+def _zero(found: Space, first_ns: int, t0_unix_ns: int | None) -> tuple[int, bool]:
     """What to take from the file's own times, and whether it knows when it was made.
 
     Lines count from the profiler's start, whose unix time is a stat of its own; some exporters count from 1970.
     """
-    first_ns = min(window.start_ns for window in windows)
     if first_ns >= EARLIEST_UNIX_NS:
         return t0_unix_ns or 0, True
     if found.start_unix_ns >= EARLIEST_UNIX_NS:
