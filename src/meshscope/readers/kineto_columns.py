@@ -30,7 +30,7 @@ Thread = tuple[Any, Any]
 KERNEL = ("kernel",)
 COPY = ("gpu_memcpy", "gpu_memset", "memcpy", "memset")
 RUNTIME = ("cuda_runtime", "cuda_driver", "runtime", "privateuse1_runtime", "xpu_runtime")
-_COMMUNICATION = ("gloo:", "mpi:", "ucc:", "c10d::", "_c10d_functional")
+_COMMUNICATION = ("nccl:", "gloo:", "mpi:", "ucc:", "c10d::", "_c10d_functional")
 _NAMES_PER_THREAD = 16
 _NO_JSON = msgspec.Raw(b"")
 
