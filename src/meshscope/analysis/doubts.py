@@ -1,4 +1,4 @@
-"""What cannot be said of a run's windows, once the ranks have been looked at together."""
+"""What cannot be said of a run's windows and records, once the ranks have been looked at together."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def doubts(run: Run) -> tuple[Doubt, ...]:
         for what, why in window.cannot_say:
             if what != WAIT or not found.spans:
                 said[what, why] = None
+    said |= {doubt: None for record in run.records for doubt in record.cannot_say}
     said |= dict.fromkeys(unmatched(found, run))
     said |= {(WORLD, why): None for why in found.notes}
     return tuple(said)
