@@ -124,6 +124,15 @@ class Counts:
     repaired: dict[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class ProcessGroup:
+    """A group of ranks as a trace declares it: ``size`` and global ``ranks``, 0 and empty where it does not say."""
+
+    name: str
+    size: int
+    ranks: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True, eq=False)
 class Window:
     """One stretch of one rank that a profiler covered: its spans and what they are worth.
@@ -132,7 +141,8 @@ class Window:
     ``device_kind`` says by which rule the spans were classified: ``"gpu"``, ``"tpu"`` or ``"cpu"``; ``"none"``
     where the trace holds no device work, with the reason in ``cannot_say``.
     Cost and freshness come from the journal, not from the trace. ``world`` is how many ranks the trace says there
-    are, 0 where it does not; ``has_unix_time`` is false for a trace that does not say when it was made.
+    are, 0 where it does not; ``has_unix_time`` is false for a trace that does not say when it was made. ``host`` names
+    the machine whose clock the times are of, "" where untold; ``process_groups`` are those that the trace declares.
     """
 
     rank: int
@@ -152,6 +162,8 @@ class Window:
     allocations: Allocations | None = None
     world: int = 0
     has_unix_time: bool = True
+    host: str = ""
+    process_groups: tuple[ProcessGroup, ...] = ()
 
     def shifted(self, by_ns: int) -> Window:
         """The same window, ``by_ns`` later."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
+import numpy as np
+
 from meshscope.analysis.parts import per_window
+from meshscope.analysis.waiting import WindowWaits, waiting
 from meshscope.intervals import Intervals, union
 from meshscope.run import Run
 from meshscope.spans import Kind, Window
@@ -21,8 +24,9 @@ _SUMMED = (
 class Breakdown:
     """Nanoseconds. ``hidden + exposed = collective`` and ``busy + idle = span``, always.
 
-    ``wait_ns`` is the part spent waiting for peers where the trace tells it apart; None where it cannot. On torch
-    CPU ranks it is the time in waits that were recorded as operators, which may be part of the waiting only.
+    ``wait_ns`` is the part spent waiting for peers: where the trace records it, or where every collective was matched
+    with its counterparts on the other ranks; None else. On torch CPU ranks whose collectives were not, it is the time
+    in waits that were recorded as operators, which may be part of the waiting only.
     """
 
     span_ns: int = 0
@@ -189,12 +193,13 @@ def breakdown(run: Run) -> tuple[RankBreakdown, ...]:
     ranks: dict[int, list[Window]] = {}
     for window in run.windows:
         ranks.setdefault(window.rank, []).append(window)
-    return tuple(_rank(ranks[rank]) for rank in sorted(ranks))
+    waits = waiting(run).windows
+    return tuple(_rank(ranks[rank], waits) for rank in sorted(ranks))
 
 
-def _rank(windows: list[Window]) -> RankBreakdown:
-    parts = [measure(window) for window in windows]
-    whole, last = combine(parts), max(windows, key=lambda window: window.start_ns)
+def _rank(windows: list[Window], waits: dict[Window, WindowWaits]) -> RankBreakdown:
+    parts = {window: _waited(measure(window), window, waits.get(window)) for window in windows}
+    whole, last = combine(parts.values()), max(windows, key=lambda window: window.start_ns)
     kinds = [window.device_kind for window in windows if window.device_kind != "none"]
     return RankBreakdown(
         rank=last.rank,
@@ -203,7 +208,7 @@ def _rank(windows: list[Window]) -> RankBreakdown:
         device_kind=kinds[-1] if kinds else "none",
         total=whole.total,
         per_step=per_step(whole),
-        newest=per_step(measure(last)),
+        newest=per_step(parts[last]),
         steps=whole.steps,
         newest_steps=measure(last).steps,
         events_read=whole.read,
@@ -211,3 +216,21 @@ def _rank(windows: list[Window]) -> RankBreakdown:
         dropped=dict(whole.dropped),
         repaired=dict(whole.repaired),
     )
+
+
+def _waited(part: Part, window: Window, waits: WindowWaits | None) -> Part:
+    """With the waiting that matching tells, where it tells all of it; what XLA records itself stays."""
+    if waits is None or window.framework != "torch":
+        return part
+    spans = window.spans
+    rows = np.flatnonzero(spans.kind == Kind.COLLECTIVE)
+    is_matched = np.isin(rows, waits.row)
+    waited = waits.waiting(np.ones(len(waits.row), dtype=bool))
+    inside = union(window.step_ns[:, 0], window.step_ns[:, 1])
+    other = union(spans.start_ns[rows[~is_matched]], spans.end_ns[rows[~is_matched]])
+    total, stepped = part.total, part.stepped
+    if is_matched.all():
+        total = replace(total, wait_ns=waited.total_ns)
+    if not (other & inside).total_ns:
+        stepped = replace(stepped, wait_ns=(waited & inside).total_ns)
+    return replace(part, total=total, stepped=stepped)

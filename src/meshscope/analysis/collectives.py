@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
+from meshscope.analysis.bandwidth import algorithm_bytes_per_s, bus_factor
 from meshscope.analysis.parts import per_window
-from meshscope.intervals import Intervals
+from meshscope.analysis.waiting import WindowWaits, charges, waiting
+from meshscope.intervals import Intervals, union
 from meshscope.run import Run
 from meshscope.spans import Kind, SpanTable, Window
 
+Ints = npt.NDArray[np.int64]
 Key = tuple[str, str, int]
+
+MOST_SIZES = 32
+"""More sizes than this of one collective in one group are put together in classes, each of one power of two."""
 
 
 @dataclass(frozen=True)
 class CollectiveTotal:
     """One collective over all windows, summed over ``ranks``. ``hidden + exposed = busy``.
 
-    ``size_bytes`` is that of one of the ``count`` calls; None where untold, as are ``wait_ns`` and ``transfer_ns``.
+    ``size_bytes`` is that of one of the ``count`` calls (the mean of a class of sizes, whose bounds are
+    ``size_class``); None where untold, as are ``wait_ns`` and ``transfer_ns``. Those two, the bandwidths, ``late_ns``
+    and ``last`` are over the ``matched`` calls that have a counterpart on every rank, and ``wait + transfer`` is the
+    time that these take. ``late_ns`` is what the others waited for each rank, ``last`` how often it came last;
+    ``group_size`` is how many ranks take part, 0 where unknown.
     """
 
     name: str
@@ -32,16 +44,28 @@ class CollectiveTotal:
     exposed_ns: int
     wait_ns: int | None
     transfer_ns: int | None
+    matched: int = 0
+    group_size: int = 0
+    algbw_bytes_per_s: float | None = None
+    busbw_bytes_per_s: float | None = None
+    late_ns: dict[int, int] = field(default_factory=dict)
+    last: dict[int, int] = field(default_factory=dict)
+    size_class: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Piece:
-    """One collective in one window; ``wait_ns`` is None where the trace tells no waiting apart."""
+    """One collective in one window, on the ``row`` of its spans.
 
-    count: int
+    ``wait_ns`` is what the trace itself records of waiting, None where it tells none apart. ``bytes`` is the sum over
+    the calls, −1 where one is untold.
+    """
+
+    row: Ints
     busy_ns: int
     hidden_ns: int
     wait_ns: int | None
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -53,58 +77,139 @@ class Part:
 @per_window
 def measure(window: Window) -> Part:
     """The window's collectives by (name, group, size); −1 stands for a size that is not told."""
+    return _measured(window, window.spans.size_bytes)
+
+
+@per_window
+def measure_by_class(window: Window) -> Part:
+    """The same by (name, group, power of two at or below the size)."""
+    size_bytes = window.spans.size_bytes
+    classes = np.left_shift(1, np.floor(np.log2(np.maximum(size_bytes, 1))).astype(np.int64))
+    return _measured(window, np.where(size_bytes > 0, classes, size_bytes))
+
+
+def _measured(window: Window, size_class: Ints) -> Part:
     spans = window.spans
-    comm = spans.of_kind(Kind.COLLECTIVE)
+    rows = np.flatnonzero(spans.kind == Kind.COLLECTIVE)
     waits, compute = spans.of_kind(Kind.WAIT), spans.busy(Kind.COMPUTE)
-    tells_waits = bool((waits.collective >= 0).any())
-    columns = np.stack((comm.collective, comm.group, comm.size_bytes), axis=1)
+    recorded = waits.busy() if (waits.collective >= 0).any() else None
+    columns = np.stack((spans.collective[rows], spans.group[rows], size_class[rows]), axis=1)
     keys, number = np.unique(columns, axis=0, return_inverse=True)
     order = np.argsort(number.reshape(-1), kind="stable")
     bounds = np.searchsorted(number.reshape(-1)[order], np.arange(len(keys) + 1))
     pieces = {}
-    for row, (collective, group, size_bytes) in enumerate(keys.tolist()):
-        mine = comm.where(order[bounds[row] : bounds[row + 1]])
-        name = comm.collectives[collective] if collective >= 0 else ""
-        key = (name, comm.groups[group] if group >= 0 else "", size_bytes)
-        pieces[key] = _piece(mine, waits.busy() if tells_waits else None, compute)
+    for at, (collective, group, size_bytes) in enumerate(keys.tolist()):
+        name = spans.collectives[collective] if collective >= 0 else ""
+        key = (name, spans.groups[group] if group >= 0 else "", size_bytes)
+        pieces[key] = _piece(spans, rows[order[bounds[at] : bounds[at + 1]]], recorded, compute)
     return Part(window.rank, pieces)
 
 
-def _piece(mine: SpanTable, waits: Intervals | None, compute: Intervals) -> Piece:
-    busy = mine.busy()
-    wait_ns = None if waits is None else (waits & busy).total_ns
-    return Piece(len(mine), busy.total_ns, (busy & compute).total_ns, wait_ns)
-
-
-def combine(parts: Iterable[Part]) -> tuple[CollectiveTotal, ...]:
-    found: dict[Key, list[tuple[int, Piece]]] = {}
-    for part in parts:
-        for key, piece in part.pieces.items():
-            found.setdefault(key, []).append((part.rank, piece))
-    totals = [_total(key, pieces) for key, pieces in found.items()]
-    return tuple(sorted(totals, key=lambda total: (-total.busy_ns, total.name, total.group, total.size_bytes or -1)))
-
-
-def _total(key: Key, pieces: list[tuple[int, Piece]]) -> CollectiveTotal:
-    name, group, size_bytes = key
-    busy_ns = sum(piece.busy_ns for _, piece in pieces)
-    hidden_ns = sum(piece.hidden_ns for _, piece in pieces)
-    waits = [piece.wait_ns for _, piece in pieces]
-    wait_ns = None if None in waits else sum(wait for wait in waits if wait is not None)
-    return CollectiveTotal(
-        name=name,
-        group=group,
-        size_bytes=size_bytes if size_bytes >= 0 else None,
-        count=sum(piece.count for _, piece in pieces),
-        ranks=tuple(sorted({rank for rank, _ in pieces})),
-        busy_ns=busy_ns,
-        hidden_ns=hidden_ns,
-        exposed_ns=busy_ns - hidden_ns,
-        wait_ns=wait_ns,
-        transfer_ns=None if wait_ns is None else busy_ns - wait_ns,
+def _piece(spans: SpanTable, row: Ints, waits: Intervals | None, compute: Intervals) -> Piece:
+    busy = union(spans.start_ns[row], spans.end_ns[row])
+    sizes = spans.size_bytes[row]
+    return Piece(
+        row=row,
+        busy_ns=busy.total_ns,
+        hidden_ns=(busy & compute).total_ns,
+        wait_ns=None if waits is None else (waits & busy).total_ns,
+        bytes=int(sizes.sum()) if bool((sizes >= 0).all()) else -1,
     )
+
+
+@dataclass(frozen=True)
+class _Met:
+    """What the matching adds to a piece: of ``matched`` calls, ``wait + transfer`` is the time that they take."""
+
+    matched: int
+    wait_ns: int
+    transfer_ns: int
+    ranks: int
+    bytes: int
+    late_ns: Counter[int]
+    last: int
+
+
+def _met(piece: Piece, window: Window, waits: WindowWaits | None) -> _Met:
+    mine = np.isin(waits.row, piece.row) if waits is not None else np.empty(0, dtype=bool)
+    if waits is None or not mine.any():
+        busy_ns, wait_ns = piece.busy_ns, piece.wait_ns
+        recorded = wait_ns is not None
+        moved_ns = busy_ns - wait_ns if wait_ns is not None else 0
+        return _Met(len(piece.row) if recorded else 0, wait_ns or 0, moved_ns, 0, piece.bytes, Counter(), 0)
+    sizes = window.spans.size_bytes[waits.row[mine]]
+    late_ns = Counter(charges(waits, mine))
+    last, ranks = int((waits.last_rank[mine] == window.rank).sum()), int(waits.ranks[mine].max())
+    moved_bytes = int(sizes.sum()) if bool((sizes >= 0).all()) else -1
+    if piece.wait_ns is not None:  # what the trace records of waiting beats what can be told from its peers
+        moved_ns = piece.busy_ns - piece.wait_ns
+        return _Met(len(piece.row), piece.wait_ns, moved_ns, ranks, piece.bytes, late_ns, last)
+    busy_ns = union(waits.start_ns[mine], waits.end_ns[mine]).total_ns
+    wait_ns = waits.waiting(mine).total_ns
+    return _Met(int(mine.sum()), wait_ns, busy_ns - wait_ns, ranks, moved_bytes, late_ns, last)
+
+
+_Row = tuple[int, Piece, _Met]
 
 
 def collectives(run: Run) -> tuple[CollectiveTotal, ...]:
     """By busy time, largest first."""
-    return combine(measure(window) for window in run.windows if window.device_kind != "none")
+    windows = [window for window in run.windows if window.device_kind != "none"]
+    waits = waiting(run).windows
+    many = _many_sizes(measure(window) for window in windows)
+    found: dict[Key, list[_Row]] = {}
+    for window in windows:
+        exact, classed = measure(window).pieces, measure_by_class(window).pieces if many else {}
+        pieces = {key: piece for key, piece in exact.items() if key[:2] not in many}
+        pieces |= {key: piece for key, piece in classed.items() if key[:2] in many}
+        for key, piece in pieces.items():
+            found.setdefault(key, []).append((window.rank, piece, _met(piece, window, waits.get(window))))
+    totals = [_total(key, rows, is_class=key[:2] in many) for key, rows in found.items()]
+    return tuple(sorted(totals, key=lambda total: (-total.busy_ns, total.name, total.group, total.size_bytes or -1)))
+
+
+def _many_sizes(parts: Iterable[Part]) -> set[tuple[str, str]]:
+    keys = {key for part in parts for key in part.pieces}
+    sizes = Counter(key[:2] for key in keys)
+    return {pair for pair, count in sizes.items() if count > MOST_SIZES}
+
+
+def _total(key: Key, rows: list[_Row], *, is_class: bool) -> CollectiveTotal:
+    name, group, size_bytes = key
+    busy_ns = sum(piece.busy_ns for _, piece, _ in rows)
+    hidden_ns = sum(piece.hidden_ns for _, piece, _ in rows)
+    count = sum(len(piece.row) for _, piece, _ in rows)
+    matched = sum(met.matched for _, _, met in rows)
+    transfer_ns = sum(met.transfer_ns for _, _, met in rows)
+    moved = [met.bytes for _, _, met in rows if met.matched]
+    ranks = {met.ranks for _, _, met in rows if met.ranks}
+    group_size = ranks.pop() if len(ranks) == 1 else 0
+    algbw = algorithm_bytes_per_s(sum(moved), transfer_ns) if moved and min(moved) >= 0 else None
+    factor = bus_factor(name, group_size)
+    total_bytes = [piece.bytes for _, piece, _ in rows]
+    return CollectiveTotal(
+        name=name,
+        group=group,
+        size_bytes=round(sum(total_bytes) / count) if min(total_bytes) >= 0 else None,
+        count=count,
+        ranks=tuple(sorted({rank for rank, _, _ in rows})),
+        busy_ns=busy_ns,
+        hidden_ns=hidden_ns,
+        exposed_ns=busy_ns - hidden_ns,
+        wait_ns=sum(met.wait_ns for _, _, met in rows) if matched else None,
+        transfer_ns=transfer_ns if matched else None,
+        matched=matched,
+        group_size=group_size,
+        algbw_bytes_per_s=algbw,
+        busbw_bytes_per_s=algbw * factor if algbw is not None and factor is not None else None,
+        late_ns=_summed([met.late_ns for _, _, met in rows]),
+        last=_summed([Counter({rank: met.last}) for rank, _, met in rows]),
+        size_class=(size_bytes, 2 * size_bytes) if is_class and size_bytes > 0 else None,
+    )
+
+
+def _summed(counts: Iterable[Counter[int]]) -> dict[int, int]:
+    total: Counter[int] = Counter()
+    for count in counts:
+        total += count
+    return dict(sorted(total.items()))

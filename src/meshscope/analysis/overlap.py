@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from meshscope.analysis.parts import per_window
+from meshscope.analysis.waiting import WindowWaits, waiting
 from meshscope.intervals import Intervals, union
 from meshscope.run import Run
 from meshscope.spans import Kind, SpanTable, Window
@@ -131,4 +132,24 @@ def _row(name: str, found: list[tuple[int, Kept]], share: int, steps: int) -> Co
 
 def overlap(run: Run) -> tuple[CollectiveOverlap, ...]:
     """By exposed time, largest first."""
-    return combine(measure(window) for window in run.windows if window.device_kind != "none")
+    waits = waiting(run).windows
+    windows = [window for window in run.windows if window.device_kind != "none"]
+    return combine(_waited(measure(window), window, waits.get(window)) for window in windows)
+
+
+def _waited(part: Part, window: Window, waits: WindowWaits | None) -> Part:
+    """With the waiting that matching tells of each collective, where the trace records none and all were matched."""
+    if waits is None:
+        return part
+    spans, inside = window.spans, union(window.step_ns[:, 0], window.step_ns[:, 1])
+    stepped, whole = dict(part.stepped), dict(part.whole)
+    for number, name in enumerate(spans.collectives):
+        rows = np.flatnonzero((spans.collective == number) & (spans.kind == Kind.COLLECTIVE))
+        if name not in whole or not np.isin(rows, waits.row).all():
+            continue
+        waited = waits.waiting(np.isin(waits.row, rows))
+        for kept, bounds in ((whole, None), (stepped, inside)):
+            if kept[name].wait_ns is None:
+                wait_ns = (waited if bounds is None else waited & bounds).total_ns
+                kept[name] = replace(kept[name], wait_ns=wait_ns)
+    return replace(part, stepped=stepped, whole=whole)

@@ -18,6 +18,8 @@ from meshscope.kinds import Kind
 from meshscope.readers import kineto_cpu, kineto_gloo, kineto_gpu
 from meshscope.readers.kineto_columns import Columns, columns
 from meshscope.readers.kineto_doubts import doubts, no_answer_why, none_why
+from meshscope.readers.kineto_groups import host, process_groups
+from meshscope.readers.kineto_nccl import annotated
 from meshscope.readers.kineto_repairs import device_rows, repaired, threaded
 from meshscope.readers.naming import rank_in_name
 from meshscope.readers.reader import Reader
@@ -67,8 +69,8 @@ class _Draft:
 
 
 def _gpu(found: Columns, is_device: npt.NDArray[np.bool_]) -> _Draft:
-    told = kineto_gpu.told(found, is_device)
-    return _Draft("gpu", told, _whole(found), found.size_bytes, None, doubts("gpu", told.kind, found.size_bytes))
+    told, size_bytes = annotated(found, kineto_gpu.told(found, is_device))
+    return _Draft("gpu", told, _whole(found), size_bytes, None, doubts("gpu", told.kind, size_bytes))
 
 
 def _cpu(found: Columns) -> _Draft:
@@ -116,6 +118,8 @@ def _window(path: Path, found: Columns, draft: _Draft, t0_unix_ns: int | None) -
         allocations=_allocations(found, draft.device_kind, device, zero_ns),
         world=_world(found),
         has_unix_time=is_absolute,
+        host=host(found.metadata),
+        process_groups=process_groups(found.metadata),
     )
 
 

@@ -13,17 +13,19 @@ from typing import Any
 import msgspec
 
 from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
-from meshscope.analysis.collectives import CollectiveTotal, collectives
 from meshscope.analysis.devices import devices
+from meshscope.analysis.doubts import doubts as told_doubts
 from meshscope.analysis.efficiency import efficiency
 from meshscope.analysis.kernels import kernels
 from meshscope.analysis.memory import RankMemory, memory
 from meshscope.analysis.memory_doubts import memory_doubts
 from meshscope.analysis.standing import device_kind
 from meshscope.analysis.steps import Steps, steps
+from meshscope.reports.collectives_json import collectives_json
 from meshscope.reports.comparison_json import comparison_json
 from meshscope.reports.efficiency_text import efficiency_values
 from meshscope.reports.records_json import memory_record_json, records_json
+from meshscope.reports.waiting_json import waiting_json
 from meshscope.run import Run
 from meshscope.units import counted, printable
 
@@ -34,7 +36,6 @@ Doubts = dict[str, list[str]]
 _NO_STEP = "no profiled step lies wholly in a window"
 _NO_JOURNAL = "a trace alone shows only steps that were being profiled"
 _NO_MEASURED = "no unprofiled step past warm-up"
-_NO_TRANSFER = "waiting and transfer are told apart only where the trace records the waiting"
 _STEP_NS = ("median_ns", "p95_ns", "spread_ns", "first_ns", "compile_ns", "profiled_median_ns")
 _STEP_RATES = ("samples_per_s", "samples_per_s_spread", "tokens_per_s", "data_wait_frac", "loss_last",
                "profiled_slowdown_frac", "profiler_cost_frac")  # fmt: skip
@@ -80,11 +81,13 @@ def _has_surrogate(text: str) -> bool:
 
 def _recording(run: Run) -> dict[str, Any]:
     doubts: Doubts = {}
-    for told in (*(window.cannot_say for window in run.windows), *(record.cannot_say for record in run.records)):
-        for what, why in told:
-            _doubt(doubts, what, why)
+    for what, why in told_doubts(run):
+        _doubt(doubts, what, why)
     if run.skipped_lines:
         _doubt(doubts, "journal", f"{counted(run.skipped_lines, 'line')} of it could not be read")
+    told, untold = collectives_json(run)
+    for what, why in untold:
+        _doubt(doubts, what, why)
     said: dict[str, Any] = {
         "path": run.path,
         "framework": run.experiment.framework or None,
@@ -92,13 +95,13 @@ def _recording(run: Run) -> dict[str, Any]:
         "device_kind": device_kind(run),
         "outcome": run.ended.outcome if run.ended else "lost" if run.is_lost else None,
         "ranks": [_rank(run, rank, doubts) for rank in breakdown(run)],
-        "collectives": [_collective(found, doubts) for found in collectives(run)],
+        "collectives": told,
         "memory": [_memory(rank) for rank in memory(run)],
         "steps": _steps(run, steps(run), doubts),
         "efficiency": _efficiency(run, doubts),
         "devices": _devices(run, doubts),
         "findings": [],
-    }
+    } | waiting_json(run)
     if not run.experiment.strategy:
         said["files"] = sorted({window.source for window in run.windows})
     for what, why in memory_doubts(run):
@@ -146,14 +149,6 @@ def _rank(run: Run, rank: RankBreakdown, doubts: Doubts) -> dict[str, Any]:
 
 def _breakdown(found: Breakdown) -> dict[str, int]:
     return {name: value for name, value in asdict(found).items() if value is not None}
-
-
-def _collective(found: CollectiveTotal, doubts: Doubts) -> dict[str, Any]:
-    said = {name: value for name, value in asdict(found).items() if value is not None}
-    said["ranks"] = list(found.ranks)
-    if found.transfer_ns is None:
-        _doubt(doubts, "transfer_ns", _NO_TRANSFER)
-    return said
 
 
 def _memory(rank: RankMemory) -> dict[str, Any]:

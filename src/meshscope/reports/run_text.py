@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
+from meshscope.analysis.doubts import doubts
 from meshscope.analysis.efficiency import efficiency
 from meshscope.analysis.memory import CATEGORIES, RankMemory, memory
 from meshscope.analysis.overlap import CollectiveOverlap, overlap
@@ -17,6 +18,7 @@ from meshscope.analysis.steps import Steps, steps
 from meshscope.reports.columns import table, wrapped
 from meshscope.reports.efficiency_text import efficiency_lines
 from meshscope.reports.records_text import allocator_lines, flight_lines, sensor_lines
+from meshscope.reports.waiting_text import waiting_lines
 from meshscope.run import Run
 from meshscope.units import NS_PER_S, UNKNOWN, counted, duration, milliseconds, percent, ranges, rate, ratio, size
 
@@ -40,6 +42,7 @@ def run_lines(run: Run) -> list[str]:
     lines += _rank_from(run)
     lines += _split(breakdown(run))
     lines += _collectives(overlap(run))
+    lines += waiting_lines(run)
     lines += _memory(tuple(rank for rank in memory(run) if rank.record is None))
     lines += allocator_lines(memory(run))
     lines += flight_lines(run)
@@ -241,7 +244,5 @@ def _unread(run: Run) -> list[str]:
 
 
 def _unsaid(run: Run) -> list[str]:
-    told = (*(window.cannot_say for window in run.windows), *(record.cannot_say for record in run.records))
-    doubts = dict.fromkeys(doubt for whys in told for doubt in whys)
-    said = (why if what in _FACTS else f"cannot say {what}: {why}" for what, why in doubts)
+    said = (why if what in _FACTS else f"cannot say {what}: {why}" for what, why in doubts(run))
     return [line for text in said for line in wrapped(text, hanging="  ")]

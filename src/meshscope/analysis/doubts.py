@@ -1,0 +1,38 @@
+"""What cannot be said of a run's windows and records, once the ranks have been looked at together."""
+
+from __future__ import annotations
+
+from meshscope.analysis.waiting import Waiting, records_waits, waiting
+from meshscope.run import Run
+from meshscope.spans import Kind, Window
+from meshscope.units import counted
+
+Doubt = tuple[str, str]
+
+WAIT, WORLD = "wait_ns", "world"
+
+
+def doubts(run: Run) -> tuple[Doubt, ...]:
+    """The windows' own, in their order; what they cannot say of waiting alone is said for all ranks together."""
+    found = waiting(run)
+    said: dict[Doubt, None] = {}
+    for window in run.windows:
+        for what, why in window.cannot_say:
+            if what != WAIT or not found.spans:
+                said[what, why] = None
+    said |= {doubt: None for record in run.records for doubt in record.cannot_say}
+    said |= dict.fromkeys(unmatched(found, run))
+    said |= {(WORLD, why): None for why in found.notes}
+    return tuple(said)
+
+
+def unmatched(found: Waiting, run: Run) -> tuple[Doubt, ...]:
+    """Why some or all waiting is not known, where the traces do not record it themselves."""
+    if all(records_waits(window) or not has_collective(window) for window in run.windows):
+        return ()
+    of = counted(found.spans, "collective span")
+    return tuple((WAIT, f"{count} of {of}: {why}") for why, count in found.unmatched)
+
+
+def has_collective(window: Window) -> bool:
+    return bool((window.spans.kind == Kind.COLLECTIVE).any())

@@ -1,0 +1,63 @@
+"""Memory that differs between ranks: the fullest one decides what fits, and the others' room is wasted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from meshscope.analysis.memory import memory
+from meshscope.run import Run
+from meshscope.units import ratio
+
+MATERIAL_FRAC = 0.1
+
+
+@dataclass(frozen=True)
+class MemoryImbalance:
+    """Peaks of ``ranks`` ranks; ``frac`` is how much more the fullest has than the median rank, as a share of that.
+
+    ``is_material``: by a tenth or more. ``how`` says how the fullest rank's peak was come by.
+    """
+
+    ranks: int
+    fullest: int
+    peak_bytes: int
+    median_bytes: float
+    emptiest: int
+    least_bytes: int
+    frac: float
+    how: str
+
+    @property
+    def is_material(self) -> bool:
+        return self.frac >= MATERIAL_FRAC
+
+
+def memory_imbalance(run: Run) -> MemoryImbalance | None:
+    """None where the peaks of fewer than two ranks are known."""
+    known = {rank.rank: (rank.peak_bytes, rank.peak_how) for rank in memory(run) if rank.peak_bytes is not None}
+    known = known or _allocator(run)
+    if len(known) < 2:
+        return None
+    fullest = min(known, key=lambda rank: (-known[rank][0], rank))
+    emptiest = min(known, key=lambda rank: (known[rank][0], rank))
+    peak_bytes, how = known[fullest]
+    median_bytes = float(np.median([peak for peak, _ in known.values()]))
+    return MemoryImbalance(
+        ranks=len(known),
+        fullest=fullest,
+        peak_bytes=peak_bytes,
+        median_bytes=median_bytes,
+        emptiest=emptiest,
+        least_bytes=known[emptiest][0],
+        frac=ratio(peak_bytes - median_bytes, median_bytes),
+        how=how,
+    )
+
+
+def _allocator(run: Run) -> dict[int, tuple[int, str]]:
+    """The largest peak that any step of a rank reported."""
+    table = run.steps
+    ranks = np.unique(table.rank[table.peak_bytes >= 0]).tolist()
+    return {rank: (int(table.peak_bytes[table.rank == rank].max()), "measured") for rank in ranks}

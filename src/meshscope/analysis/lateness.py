@@ -1,0 +1,213 @@
+"""Who comes late, step by step: a matrix that tells a bad device, a bad node and roaming slow input apart.
+
+A bad device is one dark row, a bad node the rows of its ranks, slow input cells that roam.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from meshscope.analysis.waiting import Waiting, waiting
+from meshscope.run import Run
+from meshscope.samples import StepTable
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+NO_STEP = -1
+"""The one column of a matrix whose collectives lie in no known step."""
+
+LATE_FRAC = 0.02
+"""A rank is late in a step when it is so by this share of it."""
+
+FEWEST_STEPS = 3
+_OFTEN_FRAC = 2 / 3
+
+
+@dataclass(frozen=True, eq=False)
+class Lateness:
+    """``late_ns`` (ranks, steps), NaN where unknown; both empty where nothing is known.
+
+    ``source`` says of what: ``collectives`` (how much later a rank came to the collectives of the step than the median
+    rank did, summed over them), ``steps`` (how much later it ended the step, by the journal) or ``input`` (how much
+    longer it waited for its batch). ``step_ns`` (steps,) is how long the step took, NaN where unknown, and ``hosts``
+    names the machine of each rank, "" where untold.
+    """
+
+    source: str
+    ranks: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()
+    late_ns: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    step_ns: Floats = field(default_factory=lambda: np.empty(0))
+    hosts: tuple[str, ...] = ()
+
+    @property
+    def is_known(self) -> bool:
+        return bool(self.ranks) and bool(self.steps)
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """What the matrix shows. ``kind``: ``even``, ``rank``, ``node``, ``roaming`` or ``unknown``.
+
+    ``steps`` counts those in which some rank is later than the median rank by a fiftieth of the step or more, of ``of``
+    steps; fewer than three of them make no pattern. ``ranks`` are those that come late (for ``rank`` in two thirds of
+    such steps each), ``since`` is the first step in which one of them does (−1: none known), ``host`` the node's name.
+    """
+
+    kind: str
+    ranks: tuple[int, ...] = ()
+    host: str = ""
+    steps: int = 0
+    of: int = 0
+    since: int = NO_STEP
+
+
+def lateness(run: Run) -> Lateness:
+    """By the collectives that were matched over ranks."""
+    return collective_lateness(run, waiting(run))
+
+
+def collective_lateness(run: Run, found: Waiting) -> Lateness:
+    """The same from an answer that is there already."""
+    cells: dict[tuple[int, int], int] = defaultdict(int)
+    for window, waits in found.windows.items():
+        steps, number = np.unique(waits.step, return_inverse=True)
+        sums = np.zeros(len(steps), dtype=np.int64)
+        np.add.at(sums, number.reshape(-1), waits.late_ns)
+        for step, late_ns in zip(steps.tolist(), sums.tolist(), strict=True):
+            cells[window.rank, step] += late_ns
+    told = {step for _, step in cells}
+    told = told - {NO_STEP} or told
+    return _matrix("collectives", {key: value for key, value in cells.items() if key[1] in told}, run)
+
+
+def step_lateness(run: Run) -> Lateness:
+    """By the journal: how much later than the median rank each rank ended its steps. Ranks share one clock there.
+
+    Where ranks wait for one another within the step, all of them end it late together: only what comes after the last
+    collective of a step shows.
+    """
+    return _by_step("steps", run, run.steps.end_ns)
+
+
+def input_lateness(run: Run) -> Lateness:
+    """By the journal: how much longer than the median rank each rank waited for its batch."""
+    table = run.steps
+    known = table.where(table.data_wait_ns >= 0)
+    return _by_step("input", run, known.data_wait_ns, known)
+
+
+def _by_step(source: str, run: Run, value_ns: Ints, table: StepTable | None = None) -> Lateness:
+    table = run.steps if table is None else table
+    ranks = np.unique(table.rank)
+    numbers, counts = np.unique(table.step, return_counts=True)
+    whole = numbers[counts == len(ranks)]
+    if len(ranks) < 2 or not len(whole):
+        return Lateness(source)
+    keep = np.isin(table.step, whole)
+    order = np.lexsort((table.step[keep], table.rank[keep]))
+    cells = value_ns[keep][order].reshape(len(ranks), len(whole))
+    middle = np.sort(cells, axis=0)[(len(ranks) - 1) // 2]
+    lengths = _lengths(run)
+    named = _hosts(run)
+    return Lateness(
+        source=source,
+        ranks=tuple(ranks.tolist()),
+        steps=tuple(whole.tolist()),
+        late_ns=np.maximum(cells - middle, 0).astype(np.float64),
+        step_ns=np.array([lengths.get(step, np.nan) for step in whole.tolist()]),
+        hosts=tuple(named.get(rank, "") for rank in ranks.tolist()),
+    )
+
+
+def _matrix(source: str, cells: dict[tuple[int, int], int], run: Run) -> Lateness:
+    ranks, steps = sorted({rank for rank, _ in cells}), sorted({step for _, step in cells})
+    row, column = ({one: number for number, one in enumerate(all_of)} for all_of in (ranks, steps))
+    late_ns = np.full((len(ranks), len(steps)), np.nan)
+    for (rank, step), value in cells.items():
+        late_ns[row[rank], column[step]] = value
+    lengths, hosts = _lengths(run), _hosts(run)
+    return Lateness(
+        source=source,
+        ranks=tuple(ranks),
+        steps=tuple(steps),
+        late_ns=late_ns,
+        step_ns=np.array([lengths.get(step, np.nan) for step in steps]),
+        hosts=tuple(hosts.get(rank, "") for rank in ranks),
+    )
+
+
+def _lengths(run: Run) -> dict[int, float]:
+    """How long each step took: the median over ranks, by the traces where they mark it, else by the journal.
+
+    What lies in no step belongs to the whole windows.
+    """
+    found: dict[int, list[int]] = defaultdict(list)
+    table = run.steps
+    for step, length in zip(table.step.tolist(), (table.end_ns - table.start_ns).tolist(), strict=True):
+        found[step].append(length)
+    marked: dict[int, list[int]] = defaultdict(list)
+    for window in run.windows:
+        marked[NO_STEP].append(window.end_ns - window.start_ns)
+        for step, (start_ns, end_ns) in zip(window.steps, window.step_ns.tolist(), strict=True):
+            marked[step].append(end_ns - start_ns)
+    return {step: float(np.median(lengths)) for step, lengths in (found | marked).items()}
+
+
+def _hosts(run: Run) -> dict[int, str]:
+    return {window.rank: window.host for window in run.windows if window.host}
+
+
+def pattern(found: Lateness) -> Pattern:
+    """A bad device, a bad node, or lateness that roams.
+
+    A step is even when no rank is later than the median rank by a fiftieth of it.
+    """
+    if not found.is_known or np.isnan(found.step_ns).all():
+        return Pattern("unknown")
+    late_ns = _beyond_median(np.nan_to_num(found.late_ns))
+    bar = LATE_FRAC * np.where(np.isnan(found.step_ns), np.nanmedian(found.step_ns), found.step_ns)
+    material = np.flatnonzero(late_ns.max(axis=0) >= bar)
+    steps, of = len(material), len(found.steps)
+    if not steps:
+        return Pattern("even", of=of)
+    if steps < FEWEST_STEPS:
+        return Pattern("unknown", steps=steps, of=of)
+    node = _node(found, late_ns[:, material])
+    if node:
+        members = tuple(rank for rank, host in zip(found.ranks, found.hosts, strict=True) if host == node)
+        return Pattern("node", members, node, steps, of, found.steps[int(material[0])])
+    is_late = late_ns[:, material] >= np.maximum(0.5 * late_ns[:, material].max(axis=0), bar[material])
+    often = is_late.mean(axis=1) >= _OFTEN_FRAC
+    chosen = often if often.any() else is_late.any(axis=1)
+    first = int(material[is_late[chosen].any(axis=0).argmax()])
+    members = tuple(rank for rank, holds in zip(found.ranks, chosen.tolist(), strict=True) if holds)
+    return Pattern("rank" if often.any() else "roaming", members, "", steps, of, found.steps[first])
+
+
+def _beyond_median(late_ns: Floats) -> Floats:
+    """Each step without what the median rank is late: ranks that take turns at being late are even."""
+    middle = np.sort(late_ns, axis=0)[(len(late_ns) - 1) // 2]
+    beyond: Floats = np.maximum(late_ns - middle, 0)
+    return beyond
+
+
+def _node(found: Lateness, late_ns: Floats) -> str:
+    """The machine whose ranks are late together while the others' are not; "" where there is none.
+
+    Every rank of it is late by at least half of the most, and no other by a quarter.
+    """
+    hosts = sorted(set(found.hosts) - {""})
+    if len(hosts) < 2 or "" in found.hosts:
+        return ""
+    mean = late_ns.mean(axis=1)
+    for host in hosts:
+        inside = np.array([name == host for name in found.hosts])
+        if inside.sum() > 1 and mean[inside].min() >= 0.5 * mean.max() and mean[~inside].max() < 0.25 * mean.max():
+            return host
+    return ""

@@ -1,0 +1,250 @@
+"""Waiting told apart from transfer: a collective moves data once its last rank has come; until then the others wait."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from meshscope.analysis.calls import SYNCHRONIZING
+from meshscope.analysis.clocks import Clock
+from meshscope.analysis.matching import Matched, Matches, matches
+from meshscope.analysis.parts import per_round, per_run
+from meshscope.analysis.rounds import Round, rounds
+from meshscope.intervals import Intervals, union
+from meshscope.run import Run
+from meshscope.spans import Kind, Window
+
+Ints = npt.NDArray[np.int64]
+Small = npt.NDArray[np.int32]
+
+CLOCK = Clock()
+ONE_SIDED = "a broadcast, reduce, gather, scatter or permute does not hold back every rank until all have come"
+
+
+@dataclass(frozen=True, eq=False)
+class WindowWaits:
+    """k matched spans of one window as columns of shape (k,), by ``row`` of the window's spans.
+
+    ``wait_ns`` is from the span's start until ``last_rank`` came, at most the whole span; the rest is transfer.
+    ``late_ns`` is how much later the rank itself came than the median rank (the earlier of two), 0 when it did not.
+    ``ranks`` is how many took part; alone, a rank waits for nobody (``last_rank`` −1). Waiting is charged to the rank
+    that came last. ``clock`` is the window's own.
+    """
+
+    row: Ints
+    start_ns: Ints
+    end_ns: Ints
+    wait_ns: Ints
+    late_ns: Ints
+    last_rank: Small
+    ranks: Small
+    step: Ints
+    clock: Clock = CLOCK
+
+    def waiting(self, rows: npt.NDArray[np.bool_]) -> Intervals:
+        """The time in which some of the spans wait and none of them transfers."""
+        busy = union(self.start_ns[rows], self.end_ns[rows])
+        return busy - union((self.start_ns + self.wait_ns)[rows], self.end_ns[rows])
+
+
+@dataclass(frozen=True)
+class RankWait:
+    """One rank over ``calls`` matched collectives: ``wait + transfer = busy`` (sums over calls).
+
+    It came last ``last`` times, and what the others waited for it then, added up over them, is ``charged_ns``.
+    """
+
+    rank: int
+    calls: int
+    busy_ns: int
+    wait_ns: int
+    transfer_ns: int
+    last: int
+    charged_ns: int
+
+
+@dataclass(frozen=True, eq=False)
+class Waiting:
+    """``windows`` has the waits of every window with a matched span; ``ranks`` sums them up, by rank.
+
+    ``matched`` of ``spans`` spans of collectives have a counterpart on every rank of their group; ``unmatched`` counts
+    the others by reason. ``clocks`` are those of the last round that has any, by rank; ``residual_ns`` is how far apart
+    the aligned ends of one collective are at most (None without one).
+    """
+
+    windows: dict[Window, WindowWaits] = field(default_factory=dict)
+    ranks: tuple[RankWait, ...] = ()
+    collectives: int = 0
+    matched: int = 0
+    spans: int = 0
+    unmatched: tuple[tuple[str, int], ...] = ()
+    clocks: dict[int, Clock] = field(default_factory=dict)
+    residual_ns: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One round. ``waits`` is by number of its window; see :class:`Waiting` for the others."""
+
+    waits: dict[int, WindowWaits]
+    ranks: tuple[RankWait, ...]
+    collectives: int
+    spans: int
+    unmatched: Counter[str]
+    clocks: dict[int, Clock]
+    residual_ns: int | None
+    notes: tuple[str, ...]
+
+
+@per_round
+def measure(windows: Round, world: int) -> Part:
+    """The waits of a round of windows; ``world`` is how many ranks the run has, 0 where that is not known."""
+    found = matches(windows, world)
+    columns: dict[int, list[WindowWaits]] = {}
+    for matched in found.found:
+        for at, one in zip(matched.at, _waits(matched, windows, found.clocks), strict=True):
+            columns.setdefault(at, []).append(one)
+    one_sided = [_one_sided(window) for window in windows]
+    waits = {at: _joined(parts) for at, parts in columns.items()}
+    return Part(
+        waits=waits,
+        ranks=_ranks({windows[at].rank: one for at, one in waits.items()}),
+        collectives=sum(matched.row.shape[1] for matched in found.found),
+        spans=sum(int((window.spans.kind == Kind.COLLECTIVE).sum()) for window in windows),
+        unmatched=+(found.unmatched + Counter({ONE_SIDED: sum(one_sided)})),
+        clocks=found.clocks if found.found else {},
+        residual_ns=_residual(found),
+        notes=found.notes,
+    )
+
+
+def records_waits(window: Window) -> bool:
+    """Whether the trace itself tells which of its waiting belongs to which collective, as XLA's does on CPU."""
+    spans = window.spans
+    return bool((spans.collective[spans.kind == Kind.WAIT] >= 0).any())
+
+
+def _one_sided(window: Window) -> int:
+    spans = window.spans
+    is_one_sided = np.array([name not in SYNCHRONIZING for name in (*spans.collectives, "")], dtype=bool)
+    return int(is_one_sided[spans.collective[spans.kind == Kind.COLLECTIVE]].sum())
+
+
+def _residual(found: Matches) -> int | None:
+    apart = [m.end_ns.max(axis=0) - m.end_ns.min(axis=0) for m in found.found if m.end_ns.shape[1]]
+    return int(max(one.max() for one in apart)) if apart else None
+
+
+def _waits(matched: Matched, windows: Round, clocks: dict[int, Clock]) -> list[WindowWaits]:
+    ranks = np.array([windows[at].rank for at in matched.at], dtype=np.int32)
+    latest_ns = matched.start_ns.max(axis=0)
+    last_rank = ranks[matched.start_ns.argmax(axis=0)] if len(ranks) > 1 else np.full(len(latest_ns), -1, np.int32)
+    middle_ns = np.sort(matched.start_ns, axis=0)[(len(ranks) - 1) // 2]
+    late_ns = np.maximum(matched.start_ns - middle_ns, 0)
+    found = []
+    for at, row, start_ns, end_ns, late in zip(
+        matched.at, matched.row, matched.start_ns, matched.end_ns, late_ns, strict=True
+    ):
+        spans = windows[at].spans
+        length_ns = spans.end_ns[row] - spans.start_ns[row]
+        found.append(
+            WindowWaits(
+                row=row,
+                start_ns=spans.start_ns[row],
+                end_ns=spans.end_ns[row],
+                wait_ns=np.clip(np.minimum(latest_ns, end_ns) - start_ns, 0, length_ns),
+                late_ns=late,
+                last_rank=last_rank,
+                ranks=np.full(len(row), len(ranks), dtype=np.int32),
+                step=matched.step,
+                clock=clocks[windows[at].rank],
+            )
+        )
+    return found
+
+
+def _joined(parts: list[WindowWaits]) -> WindowWaits:
+    """All of one window, by row."""
+    order = np.argsort(np.concatenate([part.row for part in parts]), kind="stable")
+    names = [name for name in WindowWaits.__dataclass_fields__ if name != "clock"]
+    columns = {name: np.concatenate([getattr(part, name) for part in parts])[order] for name in names}
+    return WindowWaits(**columns, clock=parts[0].clock)
+
+
+def combine(parts: Iterable[tuple[Round, Part]]) -> Waiting:
+    """The rounds of a run, in order."""
+    windows: dict[Window, WindowWaits] = {}
+    ranks: dict[int, RankWait] = {}
+    unmatched: Counter[str] = Counter()
+    clocks: dict[int, Clock] = {}
+    residuals: list[int] = []
+    notes: list[str] = []
+    spans = collectives = 0
+    for members, part in parts:
+        windows |= {members[at]: waits for at, waits in part.waits.items()}
+        for rank in part.ranks:
+            ranks[rank.rank] = _added(ranks[rank.rank], rank) if rank.rank in ranks else rank
+        unmatched += part.unmatched
+        clocks = part.clocks or clocks
+        spans, collectives = spans + part.spans, collectives + part.collectives
+        residuals += [] if part.residual_ns is None else [part.residual_ns]
+        notes += part.notes
+    return Waiting(
+        windows=windows,
+        ranks=tuple(ranks[rank] for rank in sorted(ranks)),
+        collectives=collectives,
+        matched=sum(rank.calls for rank in ranks.values()),
+        spans=spans,
+        unmatched=tuple(unmatched.most_common()),
+        clocks=clocks,
+        residual_ns=max(residuals, default=None),
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _ranks(waits: dict[int, WindowWaits]) -> tuple[RankWait, ...]:
+    """By rank, from the waits of each."""
+    charged: Counter[int] = Counter()
+    for one in waits.values():
+        charged.update(charges(one))
+    return tuple(_rank(rank, waits[rank], charged[rank]) for rank in sorted(waits))
+
+
+def _added(a: RankWait, b: RankWait) -> RankWait:
+    names = [name for name in RankWait.__dataclass_fields__ if name != "rank"]
+    return RankWait(rank=a.rank, **{name: getattr(a, name) + getattr(b, name) for name in names})
+
+
+def charges(waits: WindowWaits, rows: npt.NDArray[np.bool_] | None = None) -> dict[int, int]:
+    """What some of the spans waited (all when None), by the rank for which they did."""
+    last_rank, wait_ns = waits.last_rank, waits.wait_ns
+    if rows is not None:
+        last_rank, wait_ns = last_rank[rows], wait_ns[rows]
+    known, number = np.unique(last_rank, return_inverse=True)
+    sums = np.zeros(len(known), dtype=np.int64)
+    np.add.at(sums, number.reshape(-1), wait_ns)
+    return {rank: total for rank, total in zip(known.tolist(), sums.tolist(), strict=True) if total}
+
+
+def _rank(rank: int, own: WindowWaits, charged_ns: int) -> RankWait:
+    busy_ns, wait_ns = int((own.end_ns - own.start_ns).sum()), int(own.wait_ns.sum())
+    last = int((own.last_rank == rank).sum())
+    return RankWait(rank, len(own.row), busy_ns, wait_ns, busy_ns - wait_ns, last, charged_ns)
+
+
+@per_run
+def waiting(run: Run) -> Waiting:
+    """Empty where no window was read."""
+    here = world(run)
+    return combine((members, measure(members, here)) for members in rounds(run))
+
+
+def world(run: Run) -> int:
+    """How many ranks the run has, 0 where that is not known."""
+    said = max((window.world for window in run.windows), default=0)
+    return said or (run.experiment.ranks if run.experiment.strategy else 0)

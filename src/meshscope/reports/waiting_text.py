@@ -1,0 +1,123 @@
+"""Waiting and lateness in the text report: a few lines, the rank that holds the others up first."""
+
+from __future__ import annotations
+
+import math
+
+from meshscope.analysis.imbalance import MemoryImbalance, memory_imbalance
+from meshscope.analysis.lateness import NO_STEP, Lateness, Pattern, collective_lateness, input_lateness, pattern
+from meshscope.analysis.slow_steps import input_waits, slow_steps
+from meshscope.analysis.stragglers import Straggler, stragglers
+from meshscope.analysis.waiting import Waiting, records_waits, waiting
+from meshscope.reports.columns import table, wrapped
+from meshscope.run import Run
+from meshscope.units import UNKNOWN, counted, duration, milliseconds, percent, ranges, ratio, size
+
+MOST_RANKS, MOST_STEPS, MOST_SLOW = 16, 8, 5
+_STALLED_FRAC = 0.05
+
+_DOES = {
+    "compute": "it computes {more} longer than the median rank",
+    "copy": "it copies {more} longer than the median rank",
+    "communication": "it transfers {more} longer than the median rank",
+    "data": "it waits {more} longer for its batches than the median rank",
+    "idle": "its device idles {more} longer than the median rank's",
+}
+
+
+def waiting_lines(run: Run) -> list[str]:
+    """Nothing where no collective was matched and no step says anything."""
+    found = waiting(run)
+    late = stragglers(run)
+    lines = _matched(found)
+    for one in late[:MOST_SLOW]:
+        lines += wrapped(_straggler(one), indent="    ", hanging="  ")
+    matrix = collective_lateness(run, found)
+    if late and matrix.is_known:
+        lines += _lateness(matrix)
+    lines += _input(run)
+    lines += _slow(run)
+    imbalance = memory_imbalance(run)
+    return lines + (_memory(imbalance) if imbalance is not None and imbalance.is_material else [])
+
+
+def _matched(found: Waiting) -> list[str]:
+    if not found.matched or len(found.ranks) < 2:
+        return []
+    busy_ns = sum(rank.busy_ns for rank in found.ranks)
+    wait_ns = sum(rank.wait_ns for rank in found.ranks)
+    said = f"waiting: {counted(found.collectives, 'collective')} matched over {len(found.ranks)} ranks"
+    if found.residual_ns is not None:
+        said += f", their ends within {duration(found.residual_ns)}"
+    if not any(records_waits(window) for window in found.windows):  # XLA's own record of waiting stands above
+        said += f"; {percent(ratio(wait_ns, busy_ns))} of their {duration(busy_ns)} (over ranks) is waiting for peers"
+    offsets = sorted({clock.offset_ns for clock in found.clocks.values()} - {0})
+    if offsets:
+        said += f"; clocks set right by up to {duration(max(abs(offset) for offset in offsets))}"
+    return wrapped(said, hanging="  ")
+
+
+def _straggler(found: Straggler) -> str:
+    said = f"rank {found.rank} came last to {found.last} of {found.calls} collectives and held up each other "
+    said += f"rank {duration(found.cost_ns)} ({percent(found.cost_frac)} of {duration(found.of_ns)})"
+    if found.since != NO_STEP:
+        said += f", since step {found.since}"
+    return f"{said}: {_DOES[found.phase].format(more=duration(found.phase_ns))}" if found.phase else said
+
+
+def _lateness(found: Lateness) -> list[str]:
+    """Ranks by steps, the last ones where there are many."""
+    steps = found.steps[-MOST_STEPS:]
+    heading = ("rank", *("all" if step == NO_STEP else str(step) for step in steps))
+    rows = [
+        (str(rank), *(milliseconds(cell) if not math.isnan(cell) else UNKNOWN for cell in row[-MOST_STEPS:]))
+        for rank, row in zip(found.ranks, found.late_ns.tolist(), strict=True)
+    ]
+    of = f" (the last {len(steps)} of {len(found.steps)})" if len(steps) < len(found.steps) else ""
+    lines = wrapped(f"lateness by step{of}, ms after the median rank came, over all collectives:", indent="    ")
+    lines += table(heading, rows[:MOST_RANKS], indent="      ")
+    if len(rows) > MOST_RANKS:
+        lines.append(f"      … {counted(len(rows) - MOST_RANKS, 'more rank')}")
+    seen = _pattern(pattern(found))
+    return lines + (wrapped(seen, indent="    ", hanging="  ") if seen else [])
+
+
+def _pattern(found: Pattern) -> str:
+    when = f"late in {found.steps} of {counted(found.of, 'step')}"
+    who = f"rank {found.ranks[0]}" if len(found.ranks) == 1 else f"ranks {ranges(found.ranks)}"
+    return {
+        "rank": f"{when}, and mostly {who}: look at {'its device' if len(found.ranks) == 1 else 'their devices'}",
+        "node": f"{when}, and every rank of {found.host} ({who}): look at that machine and its network",
+        "roaming": f"{when}, and it roams over {who}: look at the input, and at batches of unequal work",
+    }.get(found.kind, "")
+
+
+def _input(run: Run) -> list[str]:
+    stalled = [rank for rank in input_waits(run) if len(rank.stalls) >= _STALLED_FRAC * rank.steps]
+    if not stalled:
+        return []
+    worst = max(stalled, key=lambda rank: (rank.frac, -rank.rank))
+    said = f"input: rank {worst.rank} waits for its batch {percent(worst.frac)} of its {worst.steps} measured steps; "
+    said += f"a tenth of the step or more in {counted(len(worst.stalls), 'step')} ({ranges(worst.stalls, MOST_SLOW)})"
+    seen = pattern(input_lateness(run))
+    if seen.kind == "roaming":
+        said += f"; the slowest input roams over ranks {ranges(seen.ranks)}"
+    return wrapped(said, hanging="  ")
+
+
+def _slow(run: Run) -> list[str]:
+    found = slow_steps(run)
+    if not found:
+        return []
+    worst = max(found, key=lambda step: step.excess_ns)
+    said = f"slow steps: {ranges([step.step for step in found], MOST_SLOW)}; the worst, step {worst.step}, took "
+    said += f"{duration(worst.duration_ns)}, {duration(worst.excess_ns)} beyond the median"
+    if worst.phase == "data":
+        said += f": rank {worst.data_rank} waited {duration(worst.data_ns)} for its batch"
+    return wrapped(said, hanging="  ")
+
+
+def _memory(found: MemoryImbalance) -> list[str]:
+    said = f"memory is uneven: rank {found.fullest} peaks at {size(found.peak_bytes)}, {percent(found.frac)} above the "
+    said += f"median rank's {size(found.median_bytes)}; rank {found.emptiest} at {size(found.least_bytes)}"
+    return wrapped(said, hanging="  ")

@@ -1,0 +1,93 @@
+"""What the reports say of waiting: the rank that comes late, its cost, and what cannot be said."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from meeting import MS, later, met, run_of
+
+from meshscope.reports.analysis_json import analysis_json
+from meshscope.reports.columns import WIDTH
+from meshscope.reports.text import report
+from meshscope.reports.waiting_json import MOST_STEPS
+from meshscope.run import Run
+
+STEPS = 5
+
+
+def straggling(steps: int = STEPS, *, ranks: int = 4) -> Run:
+    """Rank 1 is 100 ms late to the third of four all-reduces of 1 ms in every step but the first."""
+    gaps = np.tile([50, 60, 180, 110], steps) * MS
+    arrival = np.tile(np.cumsum(gaps), (ranks, 1))
+    arrival[1, 6::4] += 100 * MS
+    numbers = np.repeat(np.arange(steps), 4).tolist()
+    return run_of(met(arrival, MS, steps=numbers, host="node", spans={"size_bytes": 2**20}))
+
+
+def words(run: Run) -> str:
+    return " ".join(report([run], encoding="utf-8").split())
+
+
+def said(run: Run) -> dict[str, Any]:
+    (found,) = json.loads(analysis_json([run]))["recordings"]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_the_text_names_the_late_rank_its_cost_and_since_when() -> None:
+    text = words(straggling())
+    assert "waiting: 20 collectives matched over 4 ranks, their ends within 0 ns;" in text
+    assert "rank 1 came last to 4 of 20 collectives and held up each other rank 400 ms (20.5 % of 1.95 s)" in text
+    assert "since step 1: its device idles 400 ms longer than the median rank's" in text
+    assert "late in 4 of 5 steps, and mostly rank 1: look at its device" in text
+
+
+def test_no_line_of_it_is_wider_than_a_plain_terminal() -> None:
+    text = report([straggling(40, ranks=20)], encoding="utf-8")
+    assert "lateness by step (the last 8 of 40)" in text
+    assert "… 4 more ranks" in text
+    assert max(len(line) for line in text.splitlines()) <= WIDTH
+
+
+def test_clocks_that_were_set_right_are_told() -> None:
+    run = straggling()
+    first, *others = (replace(window, host=f"node {window.rank}") for window in run.windows)
+    assert "clocks set right by up to 11.6 s" in words(run_of([first, *(later(one, 11_560 * MS) for one in others)]))
+
+
+def test_a_lone_rank_is_told_what_cannot_be_said_of_it() -> None:
+    alone = run_of(straggling().windows[:1])
+    text = words(alone)
+    assert "matched over" not in text
+    assert "cannot say wait_ns: 20 of 20 collective spans: only rank 0 alone of the 4 ranks of the run" in text
+    found = said(alone)
+    assert (found["waiting"]["matched"], found["stragglers"], found["lateness"]) == (0, [], [])
+    assert {"transfer_ns", "algbw_bytes_per_s", "wait_ns"} <= {doubt["what"] for doubt in found["cannot_say"]}
+
+
+def test_json_has_waiting_lateness_and_the_straggler() -> None:
+    found = said(straggling())
+    assert found["waiting"]["residual_ns"] == 0
+    assert found["waiting"]["ranks"][1] == {
+        "rank": 1, "calls": 20, "busy_ns": 20 * MS, "wait_ns": 0, "transfer_ns": 20 * MS, "last": 4,
+        "charged_ns": 1200 * MS,
+    }  # fmt: skip
+    (matrix,) = found["lateness"]
+    assert (matrix["ranks"], matrix["steps"]) == ([0, 1, 2, 3], list(range(STEPS)))
+    assert matrix["late_ns"][1] == [0, *[100 * MS] * 4]
+    assert matrix["pattern"] == {"kind": "rank", "ranks": [1], "steps": 4, "of": 5, "since": 1}
+    (straggler,) = found["stragglers"]
+    assert (straggler["rank"], straggler["cost_ns"], straggler["since"]) == (1, 400 * MS, 1)
+    (row,) = found["collectives"]
+    assert row["late_ns"] == {"1": 1200 * MS}
+    assert row["wait_ns"] + row["transfer_ns"] == row["busy_ns"]
+
+
+def test_json_shows_the_newest_steps_of_a_long_matrix() -> None:
+    (matrix,) = said(straggling(300))["lateness"]
+    assert matrix["steps"] == list(range(300 - MOST_STEPS, 300))
+    assert len(matrix["late_ns"][0]) == MOST_STEPS
+    assert matrix["pattern"]["of"] == 300
