@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from meshscope.capture.request import Windows
 from meshscope.recording.entries import (
     Checked,
     Compiled,
@@ -33,7 +34,7 @@ def _of(entries: list, kind: type) -> list:
 
 
 def test_a_torch_run_leaves_a_whole_recording(record: Callable) -> None:
-    live = record("toy", ranks=2, steps=22)
+    live = record("toy", ranks=2, steps=22, windows=Windows(wait=6))
     ended = live.wait()
 
     assert (ended.outcome, live.exit_code()) == ("done", 0), live.log()
@@ -104,7 +105,7 @@ def _fingerprints_agree(entries: list) -> None:
 
 
 def test_a_jax_run_leaves_a_whole_recording(record: Callable) -> None:
-    live = record("jax-toy", ranks=2, steps=20)
+    live = record("jax-toy", ranks=2, steps=20, windows=Windows(wait=5))
     ended = live.wait()
 
     assert (ended.outcome, live.exit_code()) == ("done", 0), live.log()

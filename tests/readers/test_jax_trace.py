@@ -49,11 +49,16 @@ MADE = {
 }
 
 
+def totals(window: Window) -> dict[object, tuple[object, ...]]:
+    pieces = collectives(window).pieces
+    return {key: (p.row.tolist(), p.busy_ns, p.hidden_ns, p.wait_ns, p.bytes) for key, p in pieces.items()}
+
+
 def facts(window: Window) -> tuple[object, ...]:
     spans = window.spans
     return (
         window.rank, window.device, window.device_kind, window.framework, window.steps, window.step_ns.tolist(),
-        window.counts.device, measure(window).total, measure(window).stepped, collectives(window),
+        window.counts.device, measure(window).total, measure(window).stepped, totals(window),
         spans.start_ns.tolist(), spans.end_ns.tolist(), [spans.name_of(row) for row in range(len(spans))],
         spans.kind.tolist(), [spans.lanes[lane] for lane in spans.lane.tolist()],
     )  # fmt: skip
