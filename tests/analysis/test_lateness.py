@@ -78,6 +78,12 @@ def test_of_two_ranks_the_earlier_one_is_the_median() -> None:
     assert lateness(run_of(met(arrival, MS, steps=numbers()))).late_ns.sum(axis=1).tolist() == [0, 20 * MS]
 
 
+def test_a_rank_that_comes_early_makes_nobody_late() -> None:
+    arrival = even(4)
+    arrival[1, 1] -= 30 * MS
+    assert not lateness(met_run(arrival)).late_ns.any()
+
+
 @pytest.mark.parametrize(("arrival", "hosts", "expected"), [
     (even(4), "aabb", Pattern("even", of=STEPS)),
     (bad_device(), "aabb", Pattern("rank", (2,), "", STEPS - 1, STEPS, since=1)),

@@ -274,3 +274,28 @@ def test_whatever_files_say_each_is_in_one_run_and_no_rank_twice_and_their_order
         [(f.path, f.first.rank) for f in group.files] for group in groups
     ]
     assert [group.cannot_say for group in again] == [group.cannot_say for group in groups]
+
+
+def apart(
+    folder: Path, names: tuple[str, str], *, by_us: float = 11.56e6, hosts: tuple[str, ...] = ("", "")
+) -> list[list[int]]:
+    """Two ranks of two whose clocks are some time apart."""
+    for rank, (name, host) in enumerate(zip(names, hosts, strict=True)):
+        trace(folder / name, rank=rank, at_us=rank * by_us, **({"host_name": host} if host else {}))
+    return ranks(folder)
+
+
+def test_ranks_of_two_machines_whose_clocks_are_apart_are_one_run_and_that_is_said(tmp_path: Path) -> None:
+    assert apart(tmp_path / "named", ("rank0.json", "rank1.json")) == [[0, 1]]
+    assert apart(tmp_path / "hosts", ("a.json", "b.json"), hosts=("x", "y")) == [[0, 1]]
+    (run,) = open_traces([tmp_path / "named"]).runs
+    assert any("times apart" in why for why in said(run, "ranks"))
+
+
+def test_what_one_machine_traced_at_another_time_is_another_run(tmp_path: Path) -> None:
+    assert apart(tmp_path / "one", ("rank0.json", "rank1.json"), hosts=("x", "x")) == [[0], [1]]
+    assert apart(tmp_path / "far", ("rank0.json", "rank1.json"), by_us=90e6) == [[0], [1]]
+    assert apart(tmp_path / "unlike", ("a.json", "b.json")) == [[0], [1]]
+    trace(tmp_path / "few" / "rank0.json", rank=0, world=3)
+    trace(tmp_path / "few" / "rank1.json", rank=1, world=3, at_us=5e6)
+    assert ranks(tmp_path / "few") == [[0], [1]]

@@ -53,19 +53,20 @@ class CollectiveTotal:
     size_class: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Piece:
-    """One collective in one window, on the ``row`` of its spans.
+    """``count`` calls of one collective in one window, on the ``row`` of its spans.
 
     ``wait_ns`` is what the trace itself records of waiting, None where it tells none apart. ``bytes`` is the sum over
     the calls, −1 where one is untold.
     """
 
-    row: Ints
+    count: int
     busy_ns: int
     hidden_ns: int
     wait_ns: int | None
     bytes: int
+    row: Ints = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,7 @@ def _piece(spans: SpanTable, row: Ints, waits: Intervals | None, compute: Interv
     busy = union(spans.start_ns[row], spans.end_ns[row])
     sizes = spans.size_bytes[row]
     return Piece(
+        count=len(row),
         row=row,
         busy_ns=busy.total_ns,
         hidden_ns=(busy & compute).total_ns,
@@ -136,14 +138,14 @@ def _met(piece: Piece, window: Window, waits: WindowWaits | None) -> _Met:
         busy_ns, wait_ns = piece.busy_ns, piece.wait_ns
         recorded = wait_ns is not None
         moved_ns = busy_ns - wait_ns if wait_ns is not None else 0
-        return _Met(len(piece.row) if recorded else 0, wait_ns or 0, moved_ns, 0, piece.bytes, Counter(), 0)
+        return _Met(piece.count if recorded else 0, wait_ns or 0, moved_ns, 0, piece.bytes, Counter(), 0)
     sizes = window.spans.size_bytes[waits.row[mine]]
     late_ns = Counter(charges(waits, mine))
     last, ranks = int((waits.last_rank[mine] == window.rank).sum()), int(waits.ranks[mine].max())
     moved_bytes = int(sizes.sum()) if bool((sizes >= 0).all()) else -1
     if piece.wait_ns is not None:  # what the trace records of waiting beats what can be told from its peers
         moved_ns = piece.busy_ns - piece.wait_ns
-        return _Met(len(piece.row), piece.wait_ns, moved_ns, ranks, piece.bytes, late_ns, last)
+        return _Met(piece.count, piece.wait_ns, moved_ns, ranks, piece.bytes, late_ns, last)
     busy_ns = union(waits.start_ns[mine], waits.end_ns[mine]).total_ns
     wait_ns = waits.waiting(mine).total_ns
     return _Met(int(mine.sum()), wait_ns, busy_ns - wait_ns, ranks, moved_bytes, late_ns, last)
@@ -178,7 +180,7 @@ def _total(key: Key, rows: list[_Row], *, is_class: bool) -> CollectiveTotal:
     name, group, size_bytes = key
     busy_ns = sum(piece.busy_ns for _, piece, _ in rows)
     hidden_ns = sum(piece.hidden_ns for _, piece, _ in rows)
-    count = sum(len(piece.row) for _, piece, _ in rows)
+    count = sum(piece.count for _, piece, _ in rows)
     matched = sum(met.matched for _, _, met in rows)
     transfer_ns = sum(met.transfer_ns for _, _, met in rows)
     moved = [met.bytes for _, _, met in rows if met.matched]

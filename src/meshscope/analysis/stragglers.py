@@ -19,8 +19,8 @@ from meshscope.units import ratio
 MATERIAL_FRAC = 0.01
 """A rank is told when the time for which it holds up another, in the mean, is this share of the time looked at."""
 
-_TIMES_ITS_SHARE, _MOST_OF_ALL, _FEWEST_TIMES = 2, 0.75, 2
-"""And when that is twice its share of all waiting, or most of it, and not for one collective alone."""
+_TIMES_ITS_SHARE, _MOST_OF_ALL, _FEWEST_TIMES, _ONCE_FRAC = 2, 0.75, 2, 0.05
+"""And when that is twice its share of all waiting, or most of it; for one collective alone, a twentieth of the time."""
 
 PHASES = ("compute", "copy", "communication", "idle")
 
@@ -68,7 +68,7 @@ def stragglers(run: Run) -> tuple[Straggler, ...]:
             not of_ns
             or cost_ns < MATERIAL_FRAC * of_ns
             or rank.charged_ns < share * all_ns
-            or rank.last < _FEWEST_TIMES
+            or (rank.last < _FEWEST_TIMES and cost_ns < _ONCE_FRAC * of_ns)
         ):
             continue
         phase, phase_ns = _phase(rank.rank, spent, run, late)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +28,10 @@ _CLEARLY = 4
 _MOST_RANKS = 1 << 20
 """Of a larger world, which no machine has, the missing ranks beyond are not named."""
 
+_MOST_APART_NS = 60_000_000_000
+"""Clocks further apart than this are no clocks that anybody set: the traces are of different times."""
+
+_CLOCKS_APART = ("ranks", "ranks were traced at times apart, but are every rank of one world: taken as one run")
 _AMBIGUOUS = "other ranks of this world were traced at the same time, and nothing tells whose they are: kept apart"
 
 
@@ -84,19 +88,41 @@ def _copied(original: Path) -> tuple[str, str]:
 
 def _joined(files: Sequence[Filed]) -> list[Group]:
     groups = [Group((file,)) for file in sorted(files, key=lambda file: (file.extent_ns, file.path))]
-    groups = _within(groups, lambda file: (file.path.parent, without_rank(file.path.name)))
+    groups = _within(groups, lambda file: (file.path.parent, without_rank(file.path.name)), names_agree=True)
     depth = max((len(file.path.parts) for file in files), default=1)
     for up in range(depth - 1):
         groups = _within(groups, lambda file, up=up: file.path.parents[min(up, len(file.path.parents) - 1)])  # type: ignore[misc]
     return groups
 
 
-def _within(groups: list[Group], key: Callable[[Filed], Hashable]) -> list[Group]:
+def _within(groups: list[Group], key: Callable[[Filed], Hashable], *, names_agree: bool = False) -> list[Group]:
     """Joins the groups whose files share a key, where they are one run."""
     shared: dict[Hashable, list[Group]] = {}
     for group in groups:
         shared.setdefault(key(group.files[0]), []).append(group)
-    return [joined for some in shared.values() for joined in _partners(some)]
+    return [joined for some in shared.values() for joined in _completed(_partners(some), names_agree=names_agree)]
+
+
+def _completed(groups: list[Group], *, names_agree: bool) -> list[Group]:
+    """Machines whose clocks are apart: groups that overlap nowhere, but together are every rank of one world, once.
+
+    Their names agree but for the rank, or each of them names a machine of its own.
+    """
+    windows = [window for group in groups for window in group.windows]
+    if len(groups) < 2 or any(group.files[0].is_host or not group.windows for group in groups):
+        return groups
+    worlds = {(window.framework, window.world) for window in windows}
+    is_whole = len(worlds) == 1 and {window.rank for window in windows} == set(range(windows[0].world))
+    if not is_whole or not _are_different(groups) or not all(window.has_unix_time for window in windows):
+        return groups
+    machines = [host for group in groups for host in sorted({window.host for window in group.windows} - {""})]
+    extents = sorted(_extent(group) for group in groups)
+    apart_ns = max(later[0] - sooner[1] for sooner, later in pairwise(extents))
+    are_named = all(window.host for window in windows)
+    if len(set(machines)) < len(machines) or apart_ns > _MOST_APART_NS or not (names_agree or are_named):
+        return groups  # one machine has one clock: what it traced at another time is another run
+    merged = _merged(groups)
+    return [replace(merged, cannot_say=(*merged.cannot_say, _CLOCKS_APART))]
 
 
 def _partners(groups: list[Group]) -> list[Group]:
