@@ -23,9 +23,7 @@ def of(*spans: Made, **about: object) -> Idle:
 
 def test_a_gap_is_cut_at_the_launch_of_what_ends_it() -> None:
     first, second = launch(0, 5), launch(150, 160)
-    found = of(
-        first, kernel(10, 100, first), host(110, 145, "aten::mm"), second, kernel(170, 200, second)
-    )
+    found = of(first, kernel(10, 100, first), host(110, 145, "aten::mm"), second, kernel(170, 200, second))
     # From 100 the device is idle: 10 in nothing, 35 in an operator, 5 in nothing, 10 in the call, 10 until it starts.
     assert found.causes == {"python": 15, "operators": 35, "launch": 10, "queued": 10}
     assert (found.idle_ns, found.gaps, found.late_starts) == (70, 1, 1)

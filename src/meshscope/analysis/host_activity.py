@@ -29,12 +29,15 @@ _NAMED = (
             r"|^cu(Stream|Ctx|Event)Synchronize|^aten::(item|_local_scalar_dense)$"
         ),
     ),
-    (MEMORY, re.compile(r"^(cuda|hip)(Malloc|Free|HostAlloc|HostFree|MemCreate|MemMap|MemUnmap)|^cuMem(Create|Map|Un)")),
+    (
+        MEMORY,
+        re.compile(r"^(cuda|hip)(Malloc|Free|HostAlloc|HostFree|MemCreate|MemMap|MemUnmap)|^cuMem(Create|Map|Un)"),
+    ),
 )
 _OPTIMIZER = re.compile(r"^Optimizer\.(step|zero_grad)#")
 
 ACTIVITIES = (DATA, SYNC, MEMORY, LAUNCHING, OPTIMIZER, OPERATORS, PYTHON)
-"""In the order in which a moment that is several of them is charged; ``python`` is what nothing else was recorded in."""
+"""In the order in which a moment that is several of them is charged; in ``python``, none of the others was recorded."""
 
 Activity = dict[str, Intervals]
 
@@ -42,12 +45,14 @@ Activity = dict[str, Intervals]
 def named(spans: SpanTable, finds: Callable[[str], object]) -> Flags:
     """Which rows have a name for which ``finds`` is true, asked once for each name; shape (n,)."""
     is_it = np.array([bool(finds(name)) for name in spans.names] + [False], dtype=bool)
-    return is_it[spans.name]
+    rows: Flags = is_it[spans.name]
+    return rows
 
 
 def cites(spans: SpanTable, rule: str) -> Flags:
     """Which rows were told by a rule, shape (n,)."""
-    return spans.rule == spans.rules.index(rule) if rule in spans.rules else np.zeros(len(spans), dtype=bool)
+    rows: Flags = spans.rule == (spans.rules.index(rule) if rule in spans.rules else -2)
+    return rows
 
 
 @per_window
@@ -61,7 +66,8 @@ def threads(window: Window) -> dict[int, Activity]:
 
 def _drives(window: Window) -> Flags:
     wanted = Kind.LAUNCH if window.device_kind == "gpu" else Kind.COMPUTE
-    return window.spans.kind == wanted
+    rows: Flags = window.spans.kind == wanted
+    return rows
 
 
 def _masks(spans: SpanTable) -> list[tuple[str, Flags]]:

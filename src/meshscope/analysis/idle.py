@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from meshscope.analysis.host_activity import ACTIVITIES, LAUNCHING, PYTHON, charged, threads
+from meshscope.analysis.host_activity import ACTIVITIES, LAUNCHING, charged, threads
 from meshscope.analysis.parts import per_window
 from meshscope.intervals import EMPTY, Intervals, complement, difference, intersection, union
 from meshscope.run import Run
@@ -94,8 +95,8 @@ def measure(window: Window) -> Idle | None:
     return _gpu(window, base, gaps, work)
 
 
-def _with(base: Idle, **about: object) -> Idle:
-    return Idle(**{**vars(base), **about})  # type: ignore[arg-type]
+def _with(base: Idle, **about: Any) -> Idle:
+    return Idle(**{**vars(base), **about})
 
 
 def _cpu(window: Window, base: Idle, gaps: Intervals) -> Idle:
@@ -179,10 +180,14 @@ def _longest(window: Window, gaps: Intervals, parts: _Parts) -> Gap | None:
     at = int((gaps.end_ns - gaps.start_ns).argmax())
     one = _Parts(**{name: column[at : at + 1] for name, column in vars(parts).items()})
     ((cause, _),) = _causes(window, one).most_common(1)
-    return Gap(int(gaps.start_ns[at]), int(gaps.end_ns[at]), window.spans.name_of(int(parts.row[at])), cause)
+    return Gap(int(gaps.start_ns[at]), int(gaps.end_ns[at]), _name(window.spans, int(parts.row[at])), cause)
 
 
-def _beside(spans: SpanTable) -> dict[str, object]:
+def _name(spans: SpanTable, row: int) -> str:
+    return spans.name_of(row) if spans.name[row] >= 0 else ""
+
+
+def _beside(spans: SpanTable) -> dict[str, Any]:
     """Why nothing is computed beside communication and copies, cut at the launch of the next kernel."""
     rows = np.flatnonzero(spans.kind == Kind.COMPUTE)
     communicating = spans.busy(Kind.COLLECTIVE)
@@ -241,5 +246,3 @@ def doubts(found: Iterable[Idle]) -> tuple[tuple[str, str], ...]:
     """Why causes are missing, once for each reason."""
     whys = dict.fromkeys(one.why for one in found if one.why)
     return tuple(("idle", f"{why}, so why a device was idle is not known") for why in whys)
-
-

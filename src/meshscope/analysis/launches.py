@@ -97,6 +97,7 @@ def measure(window: Window) -> Part | None:
     linked, latency_ns, contradicting = linked[latency_ns >= 0], latency_ns[latency_ns >= 0], latency_ns < 0
     call = np.unique(spans.link[linked])
     kernels = spans.kind == Kind.COMPUTE
+    launched_ns, started_ns = np.sort(spans.start_ns[spans.link[linked]]), np.sort(spans.start_ns[linked])
     return Part(
         works=len(works),
         linked=len(linked),
@@ -104,7 +105,7 @@ def measure(window: Window) -> Part | None:
         contradicting=int(contradicting.sum()),
         latency_ns=latency_ns,
         call_ns=spans.end_ns[call] - spans.start_ns[call],
-        depth=_depth(np.sort(spans.start_ns[spans.link[linked]]), np.sort(spans.start_ns[linked]), spans.start_ns[call]),
+        depth=_depth(launched_ns, started_ns, spans.start_ns[call]),
         kernel_ns=(spans.end_ns - spans.start_ns)[kernels],
     )
 

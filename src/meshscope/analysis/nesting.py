@@ -7,6 +7,8 @@ that questions about a million spans take no loop over them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +47,7 @@ class Nest:
         """The number of the span directly around each, −1 for the outermost; shape (n,)."""
         found = np.full(len(self.start_ns), -1, dtype=np.int64)
         for levels in self.levels.values():
-            for above, level in zip(levels, levels[1:], strict=False):
+            for above, level in pairwise(levels):
                 at = np.searchsorted(self.start_ns[above], self.start_ns[level], side="right") - 1
                 found[level] = np.where(at >= 0, above[np.maximum(at, 0)], -1)
         return found
@@ -57,10 +59,11 @@ class Nest:
         parent = self.parents()
         has_parent = parent >= 0
         np.add.at(inside_ns, parent[has_parent], length_ns[has_parent])
-        return np.maximum(length_ns - inside_ns, 0)
+        own_ns: Ints = np.maximum(length_ns - inside_ns, 0)
+        return own_ns
 
 
-def nest(lane: npt.NDArray[np.integer], start_ns: Ints, end_ns: Ints) -> Nest:  # type: ignore[type-arg]
+def nest(lane: npt.NDArray[np.integer[Any]], start_ns: Ints, end_ns: Ints) -> Nest:
     """n spans in any order; spans without length are in nothing and around nothing."""
     levels = {}
     for one in np.unique(lane).tolist():

@@ -1,4 +1,4 @@
-"""What host spans of a Kineto file are, beyond their names: annotations and Python frames have categories of their own."""
+"""What host spans of a Kineto file are beyond their names: annotations and frames have categories of their own."""
 
 from __future__ import annotations
 

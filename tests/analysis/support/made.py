@@ -36,7 +36,9 @@ def launch(start_ns: int, end_ns: int, name: str = "cudaLaunchKernel", *, lane: 
     return Made(Kind.LAUNCH, lane, start_ns, end_ns, name)
 
 
-def kernel(start_ns: int, end_ns: int, launch: Made | None = None, name: str = "gemm", *, lane: str = "stream 7") -> Made:
+def kernel(
+    start_ns: int, end_ns: int, launch: Made | None = None, name: str = "gemm", *, lane: str = "stream 7"
+) -> Made:
     return Made(Kind.COMPUTE, lane, start_ns, end_ns, name, launch)
 
 

@@ -1,0 +1,22 @@
+"""What ``analyze --json`` says of causes: each part by its own file, put together here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from meshscope.reports.idle_json import idle_json
+from meshscope.reports.operations_json import operations_json
+from meshscope.run import Run
+
+_PARTS = (idle_json, operations_json)
+
+
+def why_json(run: Run) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """The keys of all parts, and (what, why) of what they cannot say."""
+    said: dict[str, Any] = {}
+    doubts: list[tuple[str, str]] = []
+    for part in _PARTS:
+        more, whys = part(run)
+        said |= more
+        doubts += whys
+    return said, doubts
