@@ -49,6 +49,12 @@ def named(spans: SpanTable, finds: Callable[[str], object]) -> Flags:
     return rows
 
 
+def host_named(spans: SpanTable, finds: Callable[[str], object]) -> Flags:
+    """The same among the host's spans only: an annotation is repeated on the device's side of a trace."""
+    rows: Flags = named(spans, finds) & (spans.kind == Kind.HOST)
+    return rows
+
+
 def cites(spans: SpanTable, rule: str) -> Flags:
     """Which rows were told by a rule, shape (n,)."""
     rows: Flags = spans.rule == (spans.rules.index(rule) if rule in spans.rules else -2)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from meshscope.analysis.host_activity import named
+from meshscope.analysis.host_activity import host_named
 from meshscope.analysis.parts import per_window
 from meshscope.analysis.places import Places, around, places
 from meshscope.intervals import Intervals, union
@@ -59,12 +59,12 @@ def phase_of(window: Window) -> Ints | None:
     spans = window.spans
     if window.framework != "torch" or window.device_kind == "none":
         return None
-    engine = named(spans, _ENGINE.search) & _is_host(spans)
-    stepping = named(spans, IN_OPTIMIZER.search) & _is_host(spans)
+    engine = host_named(spans, _ENGINE.search)
+    stepping = host_named(spans, IN_OPTIMIZER.search)
     if not engine.any() and not stepping.any():
         return None
     here = places(window)
-    backward = named(spans, IN_BACKWARD.search) & _is_host(spans)
+    backward = host_named(spans, IN_BACKWARD.search)
     number = np.full(len(here.row), PHASES.index(OTHER), dtype=np.int64)
     number[_is_before(window, here, engine)] = PHASES.index(FORWARD)
     number[around(spans, stepping, here) >= 0] = PHASES.index(OPTIMIZER)
@@ -73,15 +73,11 @@ def phase_of(window: Window) -> Ints | None:
     return number
 
 
-def _is_host(spans: SpanTable) -> Flags:
-    return np.isin(spans.kind, (Kind.HOST, Kind.OTHER, Kind.COMPUTE, Kind.WAIT))
-
-
 def _is_before(window: Window, here: Places, engine: Flags) -> Flags:
     """Whether a backward pass comes next: before the optimizer's step, and within the same profiled step."""
     spans = window.spans
     backward_ns = np.sort(spans.start_ns[engine])
-    optimizer_ns = np.sort(spans.start_ns[named(spans, _STEPS.search) & _is_host(spans)])
+    optimizer_ns = np.sort(spans.start_ns[host_named(spans, _STEPS.search)])
     next_ns = _next(backward_ns, here.time_ns)
     until_ns = np.minimum(_next(optimizer_ns, here.time_ns), _next(np.sort(window.step_ns[:, 1]), here.time_ns))
     return next_ns < until_ns
@@ -163,6 +159,6 @@ def doubts(run: Run) -> tuple[tuple[str, str], ...]:
             said["the names of XLA's operations do not say which phase they are of"] = None
         elif measure(window) is None:
             said["the trace marks neither autograd nor an optimizer's step"] = None
-        elif not (named(window.spans, _ENGINE.search) & _is_host(window.spans)).any():
+        elif not host_named(window.spans, _ENGINE.search).any():
             said["the trace does not mark autograd, so forward and backward are not told apart"] = None
     return tuple(("phases", why) for why in said)

@@ -6,9 +6,10 @@ from typing import Any
 
 from meshscope.reports.idle_json import idle_json
 from meshscope.reports.operations_json import operations_json
+from meshscope.reports.strategy_json import strategy_json
 from meshscope.run import Run
 
-_PARTS = (idle_json, operations_json)
+_PARTS = (idle_json, operations_json, strategy_json)
 
 
 def why_json(run: Run) -> tuple[dict[str, Any], list[tuple[str, str]]]:
