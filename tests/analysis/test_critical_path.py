@@ -80,7 +80,10 @@ def test_the_path_goes_through_the_rank_that_came_last() -> None:
     assert found.of_ns == 140
     assert found.parts == {"compute": 120, "communication": 20}
     assert found.by_rank[2] >= 110
-    assert [(one.name, one.count, one.total_ns) for one in found.works] == [("gemm", 2, 120), ("nccl:all_reduce", 1, 20)]
+    assert [(one.name, one.count, one.total_ns) for one in found.works] == [
+        ("gemm", 2, 120),
+        ("nccl:all_reduce", 1, 20),
+    ]
 
 
 def test_replays_change_one_thing_each() -> None:
@@ -210,7 +213,9 @@ def meeting_ranks(draw: st.DrawFn) -> tuple[list[Window], list[int]]:
                 called[rank] += draw(length)
                 by = launch(called[rank], called[rank] + 1) if has_host and draw(st.booleans()) else None
                 if is_last:
-                    arrivals.append(max(met[rank], free[rank] if draw(st.booleans()) else 0, called[rank]) + draw(length))
+                    arrivals.append(
+                        max(met[rank], free[rank] if draw(st.booleans()) else 0, called[rank]) + draw(length)
+                    )
                     launches.append(by)
                 else:
                     start, ns = max(free[rank], called[rank]) + draw(length), draw(length)

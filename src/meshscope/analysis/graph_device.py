@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from meshscope.analysis.clocks import Clock
 from meshscope.analysis.graph import Draft, Part, Turn
 from meshscope.analysis.host_activity import host_named
 from meshscope.analysis.idle import WORK
@@ -25,7 +26,10 @@ PART_OF = {Kind.COMPUTE: Part.COMPUTE, Kind.COLLECTIVE: Part.WAITED, Kind.COPY: 
 
 @dataclass(frozen=True, eq=False)
 class Range:
-    """One window of a round: ``number`` in it, its spans by the common clock, and the steps looked at [start, end)."""
+    """One window of a round: ``number`` in it, its spans by the common clock, and the steps looked at [start, end).
+
+    ``clock`` is the window's own.
+    """
 
     number: int
     window: Window
@@ -33,6 +37,7 @@ class Range:
     start_ns: int
     end_ns: int
     steps: tuple[int, ...]
+    clock: Clock
 
     @property
     def rank(self) -> int:

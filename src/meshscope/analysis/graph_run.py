@@ -89,7 +89,7 @@ def _ranges(windows: Sequence[Window], found: Matches) -> tuple[tuple[Range, ...
         spans = _common(window.spans, clock)
         bounds = window.step_ns[np.isin(window.steps, steps)] if steps else [[window.start_ns, window.end_ns]]
         times = clock.common(np.array([np.min(bounds), np.max(bounds)], dtype=np.int64))
-        made.append(Range(number, window, spans, int(times[0]), int(times[1]), steps))
+        made.append(Range(number, window, spans, int(times[0]), int(times[1]), steps, clock))
     return tuple(made), ""
 
 

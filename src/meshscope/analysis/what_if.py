@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from meshscope.analysis.bucket_size import bucket_sizes
 from meshscope.analysis.graph import Graph, Part
 from meshscope.analysis.graph_run import RoundGraph
 from meshscope.analysis.replay import replay
@@ -19,6 +20,7 @@ from meshscope.units import counted, ratio
 Ints = npt.NDArray[np.int64]
 
 TWICE, FREE, EVEN, HOST = "communication_twice_as_fast", "communication_hidden", "no_straggler", "host_never_late"
+BUCKET = "bucket_size"
 
 MOST_UNMATCHED = 0.01
 """Collectives whose waiting is not known may take this share of the time: they are then left as they are."""
@@ -46,11 +48,18 @@ def what_ifs(found: RoundGraph) -> tuple[tuple[WhatIf, ...], tuple[tuple[str, st
     asked = {FREE: _free(graph, found), TWICE: _twice(graph, found), EVEN: _even(graph, found)}
     if found.has_host:
         asked[HOST] = _host(graph)
-    answers = tuple(answer(found, name, said) for name, said in asked.items() if isinstance(said, int))
-    return answers, tuple((name, said) for name, said in asked.items() if isinstance(said, str))
+    answers = [_answer(found, name, said) for name, said in asked.items() if isinstance(said, int)]
+    untold = [(name, said) for name, said in asked.items() if isinstance(said, str)]
+    buckets = bucket_sizes(found)
+    if isinstance(buckets, str):
+        untold += [(BUCKET, buckets)] if buckets else []
+    else:
+        least_ns = next(one.total_ns for one in answers if one.name == FREE)
+        answers += [_answer(found, BUCKET, max(ns, least_ns), size_bytes) for size_bytes, ns in buckets.items()]
+    return tuple(answers), tuple(untold)
 
 
-def answer(found: RoundGraph, name: str, total_ns: int, bucket_bytes: int | None = None) -> WhatIf:
+def _answer(found: RoundGraph, name: str, total_ns: int, bucket_bytes: int | None = None) -> WhatIf:
     length_ns = found.graph.length_ns if found.graph is not None else 0
     steps = max(1, len(found.steps))
     return WhatIf(name, total_ns, total_ns / steps, ratio(length_ns - total_ns, length_ns), bucket_bytes)

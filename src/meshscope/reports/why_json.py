@@ -6,10 +6,11 @@ from typing import Any
 
 from meshscope.reports.idle_json import idle_json
 from meshscope.reports.operations_json import operations_json
+from meshscope.reports.path_json import path_json
 from meshscope.reports.strategy_json import strategy_json
 from meshscope.run import Run
 
-_PARTS = (idle_json, operations_json, strategy_json)
+_PARTS = (idle_json, operations_json, strategy_json, path_json)
 
 
 def why_json(run: Run) -> tuple[dict[str, Any], list[tuple[str, str]]]:
