@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from drawn import run
-from made import host, kernel, launch, window
+from made import collective, host, kernel, launch, window
 
 from meshscope.kinds import ANNOTATION
 from meshscope.reports.analysis_json import analysis
@@ -47,6 +47,43 @@ def test_the_longest_kernels_are_told_in_both_and_steer_no_terminal() -> None:
     (recording,) = analysis([starved()])["recordings"]
     assert [one["name"] for one in recording["operations"]["top"]] == ["\x1b[31mhostile", "a gemm"]
     assert "\x1b" not in report([starved()], encoding="utf-8")
+
+
+def late_rank() -> Run:
+    """Two healthy ranks wait for a third that computes 100 ms longer."""
+    made = []
+    for rank, ns in enumerate((10 * MS, 10 * MS, 110 * MS)):
+        spans = [kernel(0, ns), collective(ns, 130 * MS), kernel(130 * MS, 140 * MS)]
+        made.append(window(spans, rank=rank, world=3, steps=[(0, 140 * MS)]))
+    return run(windows=made, ranks=3)
+
+
+def test_the_critical_path_is_told_with_what_would_shorten_it() -> None:
+    (recording,) = analysis([late_rank()])["recordings"]
+    (path,) = recording["critical_path"]
+    assert path["parts"] == {"compute": 120 * MS, "communication": 20 * MS}
+    answers = {one["name"]: one["step_ns"] for one in path["what_ifs"]}
+    assert answers == {
+        "communication_twice_as_fast": 130 * MS, "communication_hidden": 120 * MS, "no_straggler": 40 * MS,
+    }  # fmt: skip
+    text = said(report([late_rank()], encoding="utf-8"))
+    assert "critical path of step 0, 140 ms: compute 85.7 %, communication 14.3 %; through rank 2" in text
+    assert "a step of 140 ms would take: no straggler 40.0 ms (−71.4 %)" in text
+
+
+def test_buckets_are_told_in_both() -> None:
+    calls = [launch(at, at + 1, lane="autograd") for at in (MS, 21 * MS, 30 * MS)]
+    spans = [
+        host(0, MS, "DistributedDataParallel.forward", rule=ANNOTATION), kernel(MS, 2 * MS, launch(1, 2)),
+        host(MS, 40 * MS, "autograd::engine::evaluate_function: MmBackward0", lane="autograd"),
+        kernel(2 * MS, 40 * MS, calls[0]),
+        collective(22 * MS, 30 * MS, calls[1], size_bytes=8_000_000),
+        collective(40 * MS, 45 * MS, calls[2], size_bytes=4_000_000),
+    ]  # fmt: skip
+    here = run(windows=[window(spans, steps=[(0, 50 * MS)])], ranks=1)
+    (recording,) = analysis([here])["recordings"]
+    assert recording["ddp"]["tail_ns"] == 5 * MS
+    assert "ddp: 2 buckets of 4.00 MB to 8.00 MB" in said(report([here], encoding="utf-8"))
 
 
 def test_what_is_not_known_is_listed() -> None:

@@ -18,8 +18,9 @@ from meshscope.analysis.graph import Graph, Part
 from meshscope.analysis.graph_cpu import computing_thread
 from meshscope.analysis.graph_device import Range
 from meshscope.analysis.graph_run import RoundGraph, measure
+from meshscope.analysis.parts import per_round
 from meshscope.analysis.replay import Chain, chain, replay
-from meshscope.analysis.rounds import rounds
+from meshscope.analysis.rounds import Round, rounds
 from meshscope.analysis.waiting import world
 from meshscope.analysis.what_if import WhatIf, what_ifs
 from meshscope.intervals import Intervals, intersection, union
@@ -80,8 +81,15 @@ class CriticalPath:
 def critical_paths(run: Run) -> tuple[CriticalPath, ...]:
     """One for each round of windows that has a path, in order."""
     here = world(run)
-    found = (measure(members, here) for members in rounds(run))
-    return tuple(_path(one) for one in found if one.graph is not None and one.graph.length_ns > 0)
+    found = (of_round(members, here) for members in rounds(run))
+    return tuple(one for one in found if one is not None)
+
+
+@per_round
+def of_round(windows: Round, world: int) -> CriticalPath | None:
+    """The path of some windows, None where they have none; ``world`` is how many ranks there are, 0 if unknown."""
+    found = measure(windows, world)
+    return _path(found, found.graph) if found.graph is not None and found.graph.length_ns > 0 else None
 
 
 def doubts(run: Run) -> tuple[tuple[str, str], ...]:
@@ -93,9 +101,7 @@ def doubts(run: Run) -> tuple[tuple[str, str], ...]:
     return tuple(said)
 
 
-def _path(found: RoundGraph) -> CriticalPath:
-    graph = found.graph
-    assert graph is not None  # asked for by the caller
+def _path(found: RoundGraph, graph: Graph) -> CriticalPath:
     times_ns = replay(graph)
     error_ns = abs(int(times_ns[-1] - graph.time_ns[-1]))
     steps = chain(graph, graph.time_ns)
