@@ -43,6 +43,12 @@ def test_an_operator_cut_at_the_wait_in_it_is_one_call() -> None:
     assert (found.count, found.total_ns, found.max_ns) == (2, 60, 50)
 
 
+def test_a_wait_without_length_cuts_nothing() -> None:
+    spans = [kernel(0, 40, lane="main"), Made(Kind.WAIT, "main", 40, 40, "c10d::wait"), kernel(40, 70, lane="main")]
+    (found,) = operations(run(windows=[window(spans, device_kind="cpu")]))
+    assert (found.count, found.total_ns) == (2, 70)
+
+
 def test_a_name_of_two_kinds_is_two_rows() -> None:
     same = window([kernel(0, 10, name="x"), Made(Kind.COPY, "stream 7", 10, 15, "x")])
     assert [(one.kind, one.total_ns) for one in operations(run(windows=[same]))] == [

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from drawn import run
-from made import collective, host, kernel, launch, window
+import json
 
-from meshscope.kinds import ANNOTATION
+import msgspec
+from drawn import run
+from hypothesis import given
+from hypothesis import strategies as st
+from made import Made, collective, host, kernel, launch, window
+
+from meshscope.kinds import ANNOTATION, FRAME, Kind
 from meshscope.reports.analysis_json import analysis
+from meshscope.reports.columns import WIDTH
 from meshscope.reports.text import report
+from meshscope.reports.why_json import why_json
+from meshscope.reports.why_text import why_lines
 from meshscope.run import Run
+from meshscope.spans import Window
 
 MS = 1_000_000
 
@@ -91,3 +100,55 @@ def test_what_is_not_known_is_listed() -> None:
     (recording,) = analysis([made])["recordings"]
     assert recording["idle"] == []
     assert {"idle", "phases"} <= {doubt["what"] for doubt in recording["cannot_say"]}
+
+
+@st.composite
+def anything(draw: st.DrawFn) -> Window:
+    """Spans of every kind with names that mean something, in no sensible order."""
+    names = [
+        "aten::mm", "cudaLaunchKernel", "cudaStreamWaitEvent", "cudaDeviceSynchronize", "enumerate(DataLoader)#x",
+        "Optimizer.step#SGD.step", "DistributedDataParallel.forward", "FSDP::all_gather (layers.0)", "nn.Module: A_0",
+        "FSDP::post_backward_reduce", "autograd::engine::evaluate_function: X", "all-gather-start.1", "command_buffer",
+        "torch.distributed.ddp.reducer::search_unused_parameters", "",
+    ]  # fmt: skip
+    made: list[Made] = []
+    for _ in range(draw(st.integers(1, 14))):
+        start = draw(st.integers(0, 60))
+        kind = draw(st.sampled_from(list(Kind)))
+        made.append(
+            Made(
+                kind=kind,
+                lane=draw(st.sampled_from(["main", "autograd", "stream 7", "stream 20"])),
+                start_ns=start,
+                end_ns=start + draw(st.integers(0, 30)),
+                name=draw(st.sampled_from(names)),
+                launch=draw(st.sampled_from([None, *made])),
+                collective=draw(st.sampled_from(["all_reduce", "broadcast", ""])) if kind == Kind.COLLECTIVE else "",
+                size_bytes=draw(st.integers(-1, 3)),
+                rule=draw(st.sampled_from(["", ANNOTATION, FRAME])),
+            )
+        )
+    return window(
+        made,
+        rank=draw(st.integers(0, 1)),
+        steps=draw(st.sampled_from([(), ((0, 40),), ((0, 30), (30, 70))])),
+        framework=draw(st.sampled_from(["torch", "jax"])),
+        device_kind=draw(st.sampled_from(["gpu", "cpu", "tpu"])),
+        world=draw(st.integers(0, 2)),
+    )
+
+
+@given(st.lists(anything(), min_size=1, max_size=2))
+def test_whatever_a_trace_holds_parts_add_up_and_every_number_is_one(windows: list[Window]) -> None:
+    here = run(windows=sorted(windows, key=lambda one: one.rank))
+    causes, doubts = why_json(here)
+    for one in causes["idle"]:
+        assert sum(one["causes"].values()) == one["idle_ns"] >= 0
+    for one in causes["critical_path"]:
+        assert sum(one["parts"].values()) == sum(one["by_rank"].values()) == one["of_ns"] > 0
+        assert one["error_ns"] == 0
+        assert all(what["total_ns"] <= one["of_ns"] for what in one["what_ifs"])
+    assert all(what and why for what, why in doubts)
+    msgspec.json.encode(causes)
+    assert "NaN" not in json.dumps(causes)
+    assert all(len(line) <= WIDTH for line in why_lines(here))

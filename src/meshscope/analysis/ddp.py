@@ -165,7 +165,7 @@ def doubts(run: Run) -> tuple[tuple[str, str], ...]:
     """Why DDP's passes are not known although there are some, or only in part."""
     said: dict[str, None] = {}
     for window in run.windows:
-        if not is_ddp(window):
+        if window.device_kind == "none" or not is_ddp(window):
             continue
         found = passes(window)
         if not found:

@@ -88,6 +88,8 @@ def _continues(spans: SpanTable, rows: Ints) -> npt.NDArray[np.bool_]:
     for lane in np.unique(spans.lane[spans.kind == Kind.WAIT]).tolist():
         mine = (spans.kind == Kind.WAIT) & (spans.lane == lane)
         waits = union(spans.start_ns[mine], spans.end_ns[mine])
+        if not len(waits):
+            continue
         at = np.searchsorted(waits.start_ns, spans.end_ns[before])
         wait = np.minimum(at, len(waits) - 1)
         is_cut = (waits.start_ns[wait] == spans.end_ns[before]) & (waits.end_ns[wait] == spans.start_ns[after])

@@ -41,16 +41,21 @@ class WhatIf:
 
 
 def what_ifs(found: RoundGraph) -> tuple[tuple[WhatIf, ...], tuple[tuple[str, str], ...]]:
-    """The answers, and (name, why) of the questions that the trace cannot answer."""
+    """The answers, and (name, why) of the questions that the trace cannot answer.
+
+    Without a collective, questions about communication are not asked.
+    """
     graph = found.graph
     if graph is None:
         return (), ()
-    asked = {FREE: _free(graph, found), TWICE: _twice(graph, found), EVEN: _even(graph, found)}
+    asked: dict[str, int | str] = {}
+    if found.collectives:
+        asked = {FREE: _free(graph), TWICE: _twice(graph, found), EVEN: _even(graph, found)}
     if found.has_host:
         asked[HOST] = _host(graph)
     answers = [_answer(found, name, said) for name, said in asked.items() if isinstance(said, int)]
     untold = [(name, said) for name, said in asked.items() if isinstance(said, str)]
-    buckets = bucket_sizes(found)
+    buckets = bucket_sizes(found) if found.collectives else ""
     if isinstance(buckets, str):
         untold += [(BUCKET, buckets)] if buckets else []
     else:
@@ -67,8 +72,6 @@ def _answer(found: RoundGraph, name: str, total_ns: int, bucket_bytes: int | Non
 
 def _untold(found: RoundGraph) -> str:
     """Why communication cannot be told from waiting, "" where it can."""
-    if not found.collectives:
-        return "there is no collective in these steps"
     length_ns = found.graph.length_ns if found.graph is not None else 0
     if found.unmatched_ns <= MOST_UNMATCHED * length_ns:
         return ""
@@ -88,10 +91,8 @@ def _twice(graph: Graph, found: RoundGraph) -> int | str:
     return _end(graph, replay(graph, halved))
 
 
-def _free(graph: Graph, found: RoundGraph) -> int | str:
+def _free(graph: Graph) -> int:
     """Ranks still wait for each other; where that waiting is not told apart it goes as well."""
-    if not found.collectives:
-        return _untold(found)
     is_communication = np.isin(graph.part, (Part.TRANSFER, Part.WAITED))
     return _end(graph, replay(graph, np.where(is_communication, 0, graph.weight_ns)))
 
@@ -104,12 +105,11 @@ def _even(graph: Graph, found: RoundGraph) -> int | str:
     if why:
         return why
     times_ns = replay(graph, together=False)
-    alone = sorted(_last(graph, times_ns, here.rank) - here.start_ns for here in found.ranges)
-    return alone[len(alone) // 2]
-
-
-def _last(graph: Graph, times_ns: Ints, rank: int) -> int:
-    return int(times_ns[graph.rank == rank].max())
+    last_ns = np.full(len(found.ranges), np.iinfo(np.int64).min)
+    is_of_one = graph.window >= 0
+    np.maximum.at(last_ns, graph.window[is_of_one], times_ns[is_of_one])
+    alone = sorted((last_ns - np.array([here.start_ns for here in found.ranges])).tolist())
+    return int(alone[len(alone) // 2])
 
 
 def _host(graph: Graph) -> int:

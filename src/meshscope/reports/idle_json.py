@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from typing import Any
 
@@ -16,7 +15,7 @@ def idle_json(run: Run) -> tuple[dict[str, Any], tuple[tuple[str, str], ...]]:
     found = idle(run)
     said = {
         "idle": [_idle(one) for one in found if not one.why],
-        "launches": [_finite(asdict(one)) for one in launches(run)],
+        "launches": [asdict(one) for one in launches(run)],
     }
     return said, doubts(found)
 
@@ -27,7 +26,3 @@ def _idle(found: Idle) -> dict[str, Any]:
     if found.longest is None:
         del said["longest"]
     return said | {"host_late_ns": found.host_late_ns}
-
-
-def _finite(said: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in said.items() if not isinstance(value, float) or math.isfinite(value)}

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from typing import Any
 
 from meshscope.analysis.critical_path import CriticalPath, critical_paths, doubts
-from meshscope.analysis.what_if import WhatIf
 from meshscope.run import Run
 
 MOST = 20
@@ -21,9 +20,4 @@ def _path(found: CriticalPath) -> dict[str, Any]:
     said = asdict(found)
     del said["untold"]
     said["by_rank"] = {str(rank): ns for rank, ns in found.by_rank.items()}
-    said["works"] = said["works"][:MOST]
-    return said | {"what_ifs": [_what_if(one) for one in found.what_ifs]}
-
-
-def _what_if(found: WhatIf) -> dict[str, Any]:
-    return {name: value for name, value in asdict(found).items() if value is not None}
+    return said | {"works": said["works"][:MOST]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from meshscope.reports.idle_json import idle_json
@@ -19,6 +20,17 @@ def why_json(run: Run) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     doubts: list[tuple[str, str]] = []
     for part in _PARTS:
         more, whys = part(run)
-        said |= more
+        said |= _known(more)
         doubts += whys
     return said, doubts
+
+
+def _known(said: Any) -> Any:
+    """Without what is not known: a share of nothing is no number."""
+    if isinstance(said, dict):
+        return {name: _known(value) for name, value in said.items() if not _is_unknown(value)}
+    return [_known(value) for value in said] if isinstance(said, list | tuple) else said
+
+
+def _is_unknown(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and not math.isfinite(value))
