@@ -55,6 +55,14 @@ def test_device_work_behind_the_last_step_is_the_end() -> None:
     assert (found.of_ns, found.parts) == (50, {"host": 1, "launch": 3, "compute": 46})
 
 
+def test_steps_begin_when_the_device_has_done_what_was_launched_before() -> None:
+    """The host is a step ahead: its own marks hold 30 of an earlier step's work at the beginning."""
+    earlier, unseen, own = launch(-20, -19), None, launch(5, 6)
+    spans = [kernel(-10, 20, earlier), kernel(20, 30, unseen), kernel(30, 60, own)]
+    found = path(window(spans, steps=[(0, 35)]))
+    assert (found.of_ns, found.parts) == (30, {"compute": 30})
+
+
 def test_a_pageable_copy_holds_its_launch_call_up() -> None:
     first, blocking, last = launch(0, 1), launch(2, 22, "cudaMemcpyAsync"), launch(25, 26)
     copying = Made(Kind.COPY, "stream 7", 12, 20, "Memcpy DtoH (Device -> Pageable)", blocking)

@@ -62,9 +62,10 @@ class OnPath:
 class CriticalPath:
     """One round of windows. ``parts`` and ``by_rank`` each add up to ``of_ns`` exactly.
 
-    ``of_ns`` is from the first rank's start of the first of ``steps`` to the last end of the last; of whole windows
-    where there is no step. ``error_ns`` is how far a replay with nothing changed is from that. ``works`` are the named
-    spans on the path by time, longest first. ``untold`` says of which questions the answer is missing, and why.
+    ``of_ns`` is from when the first rank comes to the first of ``steps`` (a device has then done what was launched
+    before) to when the last is through with the last; of whole windows where there is no step. ``error_ns`` is how far
+    a replay with nothing changed is from that. ``works`` are the named spans on the path by time, longest first.
+    ``untold`` says of which questions the answer is missing, and why.
     """
 
     ranks: tuple[int, ...]

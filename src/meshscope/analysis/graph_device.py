@@ -82,6 +82,24 @@ def in_range(here: Range) -> Ints:
     return row[(asked_ns < here.end_ns) & (spans.end_ns[row] > here.start_ns)]
 
 
+def after_backlog(spans: SpanTable, start_ns: int) -> int:
+    """When the device has done what was launched before the steps, so that it comes to the first of them.
+
+    A host that is ahead ends its last step before the device does: counted from the host's beginning, the steps would
+    hold the work of earlier ones as well. Work without its launch is earlier if it begins before all of theirs.
+    """
+    row = np.flatnonzero(np.isin(spans.kind, WORK) & (spans.end_ns > start_ns))
+    link = spans.link[row]
+    launched_ns = np.where(link >= 0, np.minimum(spans.start_ns[link], spans.start_ns[row]), -1)
+    own = row[(link >= 0) & (launched_ns >= start_ns)]
+    if not len(own):
+        return start_ns
+    first_ns = int(spans.start_ns[own].min())
+    is_earlier = np.where(link >= 0, launched_ns < start_ns, spans.start_ns[row] < first_ns)
+    done_ns = int(spans.end_ns[row[is_earlier]].max(initial=start_ns))
+    return max(start_ns, min(done_ns, first_ns))
+
+
 def after_streams(draft: Draft, here: Range, work: Work, *, waits: Flags | None = None) -> None:
     """Each piece after the last that ended before it on its own lane; and on every other lane, where it waits.
 

@@ -15,6 +15,7 @@ from meshscope.analysis.graph_cpu import computing_thread, thread_moments
 from meshscope.analysis.graph_device import (
     Range,
     Work,
+    after_backlog,
     after_streams,
     device_work,
     in_range,
@@ -89,8 +90,15 @@ def _ranges(windows: Sequence[Window], found: Matches) -> tuple[tuple[Range, ...
         spans = _common(window.spans, clock)
         bounds = window.step_ns[np.isin(window.steps, steps)] if steps else [[window.start_ns, window.end_ns]]
         times = clock.common(np.array([np.min(bounds), np.max(bounds)], dtype=np.int64))
-        made.append(Range(number, window, spans, int(times[0]), int(times[1]), steps, clock))
+        start_ns = after_backlog(spans, int(times[0])) if steps and _has_launches(window) else int(times[0])
+        made.append(Range(number, window, spans, start_ns, int(times[1]), steps, clock))
     return tuple(made), ""
+
+
+def _has_launches(window: Window) -> bool:
+    return (
+        window.framework == "torch" and window.device_kind == "gpu" and bool((window.spans.kind == Kind.LAUNCH).any())
+    )
 
 
 def _common(spans: SpanTable, clock: Clock) -> SpanTable:
@@ -113,7 +121,7 @@ def _rank(draft: Draft, here: Range) -> tuple[Work, Ints, bool] | str:
         after_streams(draft, here, work, waits=np.zeros(len(work.row), dtype=bool))
         return work, thread_moments(draft, here, work, main), False
     work = device_work(draft, here, row)
-    if here.window.framework == "torch" and bool((spans.kind == Kind.LAUNCH).any()):
+    if _has_launches(here.window):
         after_streams(draft, here, work, waits=waiting_for_streams(spans, row))
         return work, host_moments(draft, here, work), True
     after_streams(draft, here, work)
