@@ -69,6 +69,12 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 RECORDED = "Collective name"
 """The rule cited for a kernel whose trace says which collective it is."""
 
+ANNOTATION = "user annotation"
+"""Cited for a host span that code named itself: ``record_function``, the profiler, DDP, FSDP, the optimizers."""
+
+FRAME = "Python function"
+"""Cited for a host span that is a call of a Python function or of an ``nn.Module``, from a trace with stacks."""
+
 ANY = Rule("everything else", "", Kind.COMPUTE)
 
 # A word begins here: after anything but a letter, or at a capital inside ``oneShotAllReduceKernel``.

@@ -23,7 +23,8 @@ class SpanTable:
     ``names``, ``group`` indexes ``groups`` and ``dtype`` indexes ``dtypes``; −1 means unknown there and in
     ``step``, ``link`` (row of the launch), ``size_bytes`` and ``sequence``. ``kind`` holds :class:`Kind`.
     ``collective`` indexes ``collectives`` (canonical names such as ``all_reduce``; −1 for what is none) and ``rule``
-    indexes ``rules``: the pattern by which ``kind`` was told, or −1 where the trace's own category told it.
+    indexes ``rules``: the pattern by which ``kind`` was told, or −1 where the trace's own category told it; a host
+    span's rule is ``kinds.ANNOTATION`` or ``kinds.FRAME`` where it is one.
     """
 
     start_ns: Column

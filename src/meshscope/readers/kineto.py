@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meshscope.kinds import Kind
-from meshscope.readers import kineto_cpu, kineto_gloo, kineto_gpu
+from meshscope.readers import kineto_cpu, kineto_gloo, kineto_gpu, kineto_host
 from meshscope.readers.kineto_columns import Columns, columns
 from meshscope.readers.kineto_doubts import doubts, no_answer_why, none_why
 from meshscope.readers.kineto_groups import host, process_groups
@@ -53,6 +53,7 @@ def read(path: Path, *, t0_unix_ns: int | None = None, device_kind: str = "") ->
         draft = _cpu(found)
     else:
         draft = _none(found, none_why(found))
+    draft = replace(draft, told=kineto_host.cited(found, draft.told))
     return (_window(path, found, draft, t0_unix_ns),)
 
 

@@ -26,6 +26,7 @@ from meshscope.reports.comparison_json import comparison_json
 from meshscope.reports.efficiency_text import efficiency_values
 from meshscope.reports.records_json import memory_record_json, records_json
 from meshscope.reports.waiting_json import waiting_json
+from meshscope.reports.why_json import why_json
 from meshscope.run import Run
 from meshscope.units import counted, printable
 
@@ -102,6 +103,10 @@ def _recording(run: Run) -> dict[str, Any]:
         "devices": _devices(run, doubts),
         "findings": [],
     } | waiting_json(run)
+    causes, unexplained = why_json(run)
+    said |= causes
+    for what, why in unexplained:
+        _doubt(doubts, what, why)
     if not run.experiment.strategy:
         said["files"] = sorted({window.source for window in run.windows})
     for what, why in memory_doubts(run):

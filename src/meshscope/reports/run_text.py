@@ -19,6 +19,7 @@ from meshscope.reports.columns import table, wrapped
 from meshscope.reports.efficiency_text import efficiency_lines
 from meshscope.reports.records_text import allocator_lines, flight_lines, sensor_lines
 from meshscope.reports.waiting_text import waiting_lines
+from meshscope.reports.why_text import why_lines
 from meshscope.run import Run
 from meshscope.units import NS_PER_S, UNKNOWN, counted, duration, milliseconds, percent, ranges, rate, ratio, size
 
@@ -43,6 +44,7 @@ def run_lines(run: Run) -> list[str]:
     lines += _split(breakdown(run))
     lines += _collectives(overlap(run))
     lines += waiting_lines(run)
+    lines += why_lines(run)
     lines += _memory(tuple(rank for rank in memory(run) if rank.record is None))
     lines += allocator_lines(memory(run))
     lines += flight_lines(run)

@@ -1,0 +1,169 @@
+"""The critical path over ranks: the chain of work, launches, collectives and delays that took all of the steps' time.
+
+Dependencies are inferred where traces do not record them: work follows what ended last before it on its stream (on all
+of a device's threads for XLA), a kernel its launch, launches the order of the host, and no rank leaves a collective
+before all have come. Time that no dependency explains stays with what it came before, as ``host`` or ``delay``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from meshscope.analysis.calls import is_gloo
+from meshscope.analysis.graph import Graph, Part
+from meshscope.analysis.graph_cpu import computing_thread
+from meshscope.analysis.graph_device import Range
+from meshscope.analysis.graph_run import RoundGraph, measure
+from meshscope.analysis.parts import per_round
+from meshscope.analysis.replay import Chain, chain, replay
+from meshscope.analysis.rounds import Round, rounds
+from meshscope.analysis.waiting import world
+from meshscope.analysis.what_if import WhatIf, what_ifs
+from meshscope.intervals import Intervals, intersection, union
+from meshscope.run import Run
+from meshscope.spans import Kind
+from meshscope.units import percent
+
+Ints = npt.NDArray[np.int64]
+
+NAMES = {
+    Part.START: "late_start",
+    Part.COMPUTE: "compute",
+    Part.TRANSFER: "communication",
+    Part.WAITED: "communication_and_waiting",
+    Part.COPY: "copy",
+    Part.LAUNCH: "launch",
+    Part.HOST: "host",
+    Part.DELAY: "delay",
+}
+"""``late_start``: a rank began its first step after the first one; ``delay``: nothing recorded explains it."""
+
+MOST_ERROR = 0.05
+"""A replay of the steps as they were that is further off than this is no ground for any other."""
+
+_NAMED = (Part.COMPUTE, Part.TRANSFER, Part.WAITED, Part.COPY)
+
+
+@dataclass(frozen=True)
+class OnPath:
+    """A kernel, operator or collective on the path: ``count`` of its spans, for ``total_ns``."""
+
+    name: str
+    part: str
+    count: int
+    total_ns: int
+
+
+@dataclass(frozen=True)
+class CriticalPath:
+    """One round of windows. ``parts`` and ``by_rank`` each add up to ``of_ns`` exactly.
+
+    ``of_ns`` is from when the first rank comes to the first of ``steps`` (a device has then done what was launched
+    before) to when the last is through with the last; of whole windows where there is no step. ``error_ns`` is how far
+    a replay with nothing changed is from that. ``works`` are the named spans on the path by time, longest first.
+    ``untold`` says of which questions the answer is missing, and why.
+    """
+
+    ranks: tuple[int, ...]
+    steps: tuple[int, ...]
+    of_ns: int
+    parts: dict[str, int]
+    by_rank: dict[int, int]
+    works: tuple[OnPath, ...]
+    error_ns: int
+    what_ifs: tuple[WhatIf, ...]
+    untold: tuple[tuple[str, str], ...]
+
+
+def critical_paths(run: Run) -> tuple[CriticalPath, ...]:
+    """One for each round of windows that has a path, in order."""
+    here = world(run)
+    found = (of_round(members, here) for members in rounds(run))
+    return tuple(one for one in found if one is not None)
+
+
+@per_round
+def of_round(windows: Round, world: int) -> CriticalPath | None:
+    """The path of some windows, None where they have none; ``world`` is how many ranks there are, 0 if unknown."""
+    found = measure(windows, world)
+    return _path(found, found.graph) if found.graph is not None and found.graph.length_ns > 0 else None
+
+
+def doubts(run: Run) -> tuple[tuple[str, str], ...]:
+    """Why there is no path, or no answer to a question about it."""
+    here = world(run)
+    said = {("critical_path", one.why): None for members in rounds(run) if (one := measure(members, here)).why}
+    for path in critical_paths(run):
+        said |= {(f"what_if.{name}", why): None for name, why in path.untold}
+    return tuple(said)
+
+
+def _path(found: RoundGraph, graph: Graph) -> CriticalPath:
+    times_ns = replay(graph)
+    error_ns = abs(int(times_ns[-1] - graph.time_ns[-1]))
+    steps = chain(graph, graph.time_ns)
+    answers, untold = what_ifs(found)
+    if error_ns > MOST_ERROR * graph.length_ns:
+        why = f"the replay of the steps as they were is {percent(error_ns / graph.length_ns)} off"
+        untold = (*untold, *((one.name, why) for one in answers))
+        answers = ()
+    return CriticalPath(
+        ranks=tuple(here.rank for here in found.ranges),
+        steps=found.steps,
+        of_ns=graph.length_ns,
+        parts=_parts(found, graph, steps),
+        by_rank=_by_rank(graph, steps),
+        works=_works(found, graph, steps),
+        error_ns=error_ns,
+        what_ifs=answers,
+        untold=untold,
+    )
+
+
+def _parts(found: RoundGraph, graph: Graph, path: Chain) -> dict[str, int]:
+    length_ns = path.to_ns - path.from_ns
+    part = graph.part[path.moment]
+    total: Counter[str] = Counter({name: int(length_ns[part == one].sum()) for one, name in NAMES.items()})
+    total[NAMES[Part.DELAY]] += int(length_ns[part == Part.MEETING].sum())
+    for here in found.ranges:
+        if is_gloo(here.window):
+            computed_ns = _computed(here, graph, path)
+            total[NAMES[Part.HOST]] -= computed_ns
+            total[NAMES[Part.COMPUTE]] += computed_ns
+    return dict(+total)
+
+
+def _computed(here: Range, graph: Graph, path: Chain) -> int:
+    """The time of a CPU rank's thread on the path in which it is in operators."""
+    spans = here.spans
+    mine = (graph.part[path.moment] == Part.HOST) & (graph.rank[path.moment] == here.rank)
+    rows = (spans.kind == Kind.COMPUTE) & (spans.lane == computing_thread(spans))
+    compute = union(spans.start_ns[rows], spans.end_ns[rows])
+    return intersection(compute, Intervals(path.from_ns[mine], path.to_ns[mine])).total_ns
+
+
+def _by_rank(graph: Graph, path: Chain) -> dict[int, int]:
+    """The time before the end of all is of the rank whose moment came last."""
+    rank, length_ns = graph.rank[path.moment].copy(), path.to_ns - path.from_ns
+    for at in np.flatnonzero(rank < 0).tolist():
+        rank[at] = rank[at - 1] if at else -1
+    total = {int(one): int(length_ns[rank == one].sum()) for one in np.unique(rank).tolist()}
+    return {one: ns for one, ns in total.items() if ns}
+
+
+def _works(found: RoundGraph, graph: Graph, path: Chain) -> tuple[OnPath, ...]:
+    count: Counter[tuple[str, str]] = Counter()
+    total: Counter[tuple[str, str]] = Counter()
+    is_named = np.isin(graph.part[path.moment], _NAMED)
+    length_ns = (path.to_ns - path.from_ns)[is_named].tolist()
+    for moment, ns in zip(path.moment[is_named].tolist(), length_ns, strict=True):
+        spans, row = found.ranges[int(graph.window[moment])].spans, int(graph.row[moment])
+        name = spans.name_of(row) if spans.name[row] >= 0 else ""
+        key = (name, NAMES[Part(int(graph.part[moment]))])
+        count[key] += 1
+        total[key] += ns
+    return tuple(OnPath(name, part, count[name, part], ns) for (name, part), ns in total.most_common())

@@ -1,0 +1,176 @@
+"""DDP checked: its buckets and what sticks out behind the backward pass, accumulation that synchronizes too often,
+the search for unused parameters, and the buffers that are broadcast before each forward pass."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from meshscope.analysis.host_activity import host_named
+from meshscope.analysis.passes import Pass, is_ddp, passes
+from meshscope.intervals import difference, union
+from meshscope.run import Run
+from meshscope.spans import Kind, Window
+from meshscope.units import ratio
+
+Ints = npt.NDArray[np.int64]
+
+_SEARCH = re.compile(r"^torch(\.|::)distributed(\.ddp\.|::)reducer::search_unused_parameters")
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """One bucket, in the mean over the passes and ranks; times count from the beginning of the backward pass.
+
+    ``size_bytes`` is None where it is not known. ``ready_ns`` is when its all-reduce was asked for, ``end_ns`` when it
+    ended; ``after_ns`` is the part of ``exposed_ns`` behind the backward pass's last computation.
+    """
+
+    number: int
+    size_bytes: int | None
+    ready_ns: float
+    begin_ns: float
+    end_ns: float
+    busy_ns: float
+    exposed_ns: float
+    after_ns: float
+
+
+@dataclass(frozen=True)
+class Ddp:
+    """All ranks and windows together. The mean pass computes for ``computed_ns`` and is followed by ``tail_ns`` of
+    exposed all-reduces; ``tail_frac`` is the share of all tails in the windows' length, ``covered_ns``.
+
+    ``buckets`` are those of the most frequent series of sizes, ``alike`` of ``passes``. ``repeats`` counts optimizer
+    steps whose gradients were all-reduced in the same series more than once, in ``repeated`` passes too many, whose
+    exposed time is ``repeated_ns``. ``search_ns`` is what the search for unused parameters took on the host
+    (``searches`` times), ``buffers_ns`` the exposed time of ``buffers`` broadcasts.
+    """
+
+    ranks: tuple[int, ...]
+    passes: int
+    alike: int
+    buckets: tuple[Bucket, ...]
+    computed_ns: float
+    tail_ns: float
+    tail_frac: float
+    covered_ns: int
+    passes_per_step: float
+    optimizer_steps: int
+    repeats: int
+    repeated: int
+    repeated_ns: int
+    searches: int
+    search_ns: int
+    buffers: int
+    buffers_ns: int
+
+
+def ddp(run: Run) -> Ddp | None:
+    """None where no trace shows a backward pass of DDP."""
+    windows = [window for window in run.windows if is_ddp(window)]
+    found = [one for window in windows for one in passes(window)]
+    synced = [one for one in found if len(one.row)]
+    if not synced:
+        return None
+    ((signature, alike),) = Counter(one.signature for one in synced).most_common(1)
+    covered_ns = sum(window.end_ns - window.start_ns for window in windows)
+    in_steps = sum(one.step >= 0 for one in synced)
+    repeats, repeated = _repeated(windows)
+    buffers, buffers_ns = _buffers(windows)
+    searches = [_search(window) for window in windows]
+    return Ddp(
+        ranks=tuple(sorted({one.rank for one in synced})),
+        passes=len(synced),
+        alike=alike,
+        buckets=_buckets([one for one in synced if one.signature == signature]),
+        computed_ns=float(np.mean([one.computed_ns - one.start_ns for one in synced])),
+        tail_ns=float(np.mean([one.tail_ns for one in synced])),
+        tail_frac=ratio(sum(one.tail_ns for one in synced), covered_ns),
+        covered_ns=covered_ns,
+        passes_per_step=ratio(in_steps, sum(len(window.steps) for window in windows)),
+        optimizer_steps=len({(one.rank, one.optimizer, id(window)) for window in windows for one in passes(window)}),
+        repeats=repeats,
+        repeated=len(repeated),
+        repeated_ns=sum(int(one.exposed_ns.sum()) for one in repeated),
+        searches=sum(count for count, _ in searches),
+        search_ns=sum(ns for _, ns in searches),
+        buffers=buffers,
+        buffers_ns=buffers_ns,
+    )
+
+
+def _buckets(found: Sequence[Pass]) -> tuple[Bucket, ...]:
+    start_ns = np.array([one.start_ns for one in found], dtype=np.int64)[:, None]
+    means = {
+        name: (np.stack([getattr(one, name) for one in found]) - start_ns).mean(axis=0)
+        for name in ("ready_ns", "begin_ns", "end_ns")
+    }
+    means |= {name: np.stack([getattr(one, name) for one in found]).mean(axis=0) for name in ("exposed_ns", "after_ns")}
+    means["busy_ns"] = np.stack([one.end_ns - one.begin_ns for one in found]).mean(axis=0)
+    return tuple(
+        Bucket(
+            number=number + 1,
+            size_bytes=size_bytes if size_bytes >= 0 else None,
+            **{name: float(values[number]) for name, values in means.items()},
+        )
+        for number, size_bytes in enumerate(found[0].signature)
+    )
+
+
+def _repeated(windows: Sequence[Window]) -> tuple[int, list[Pass]]:
+    """Optimizer steps before which one series of buckets went out several times, and the passes that need not have.
+
+    Unknown sizes are no series: two passes of equal length may be of different models.
+    """
+    repeats, repeated = 0, []
+    for window in windows:
+        steps: dict[int, list[Pass]] = defaultdict(list)
+        for one in passes(window):
+            steps[one.optimizer].append(one)
+        for some in steps.values():
+            synced = [one for one in some if len(one.row)]
+            signatures = {one.signature for one in synced}
+            if len(synced) > 1 and len(signatures) == 1 and min(synced[0].signature) >= 0:
+                repeats += 1
+                repeated += synced[:-1]
+    return repeats, repeated
+
+
+def _search(window: Window) -> tuple[int, int]:
+    spans = window.spans
+    rows = host_named(spans, _SEARCH.search)
+    return int(rows.sum()), union(spans.start_ns[rows], spans.end_ns[rows]).total_ns
+
+
+def _buffers(windows: Sequence[Window]) -> tuple[int, int]:
+    """Broadcasts, which DDP uses for nothing but buffers once it trains, and their exposed time."""
+    count = exposed_ns = 0
+    for window in windows:
+        spans = window.spans
+        is_broadcast = np.array([name == "broadcast" for name in (*spans.collectives, "")], dtype=bool)
+        rows = (spans.kind == Kind.COLLECTIVE) & is_broadcast[spans.collective]
+        count += int(rows.sum())
+        busy = union(spans.start_ns[rows], spans.end_ns[rows])
+        exposed_ns += difference(busy, spans.busy(Kind.COMPUTE)).total_ns
+    return count, exposed_ns
+
+
+def doubts(run: Run) -> tuple[tuple[str, str], ...]:
+    """Why DDP's passes are not known although there are some, or only in part."""
+    said: dict[str, None] = {}
+    for window in run.windows:
+        if window.device_kind == "none" or not is_ddp(window):
+            continue
+        found = passes(window)
+        if not found:
+            said["the trace does not show which all-reduce the backward pass asked for"] = None
+        unsized = [one for one in found if len(one.row) and min(one.signature) < 0]
+        if unsized:
+            said["sizes of buckets are not known, so accumulation without no_sync cannot be told"] = None
+    return tuple(("ddp", why) for why in said)

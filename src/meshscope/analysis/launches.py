@@ -1,0 +1,164 @@
+"""How the host feeds the device: from launch to start, how much is queued, how short the kernels are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from meshscope.analysis.host_activity import DATA, LAUNCHING, MEMORY, OPERATORS, OPTIMIZER, PYTHON, SYNC
+from meshscope.analysis.idle import WORK, Idle, idle
+from meshscope.analysis.parts import per_window
+from meshscope.run import Run
+from meshscope.spans import Kind, Window
+from meshscope.units import ratio
+
+Ints = npt.NDArray[np.int64]
+
+SHORT_NS = 10_000
+"""A kernel shorter than this takes about as long to launch as to run."""
+
+BOUND_FRAC = 0.1
+"""Less of the time than this, waited for the host, binds nobody."""
+
+_BINDS = {
+    "launch": (LAUNCHING, OPERATORS, PYTHON, OPTIMIZER),
+    "input": (DATA,),
+    "sync": (SYNC,),
+    "allocation": (MEMORY,),
+}
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """A distribution in ns."""
+
+    median_ns: float
+    p95_ns: float
+    max_ns: int
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One window: of ``works`` pieces of device work, ``linked`` have a launch here; columns are over those.
+
+    ``latency_ns`` is from the launch call's beginning to the start; ``depth`` is how many had been launched and not
+    started when the call began; ``kernel_ns`` (k,) is the length of each compute kernel.
+    """
+
+    works: int
+    linked: int
+    calls: int
+    contradicting: int
+    latency_ns: Ints
+    call_ns: Ints
+    depth: Ints
+    kernel_ns: Ints
+
+
+@dataclass(frozen=True)
+class Launches:
+    """One rank over its windows; ``bound`` is what the device waits for on the host, "" for nothing that matters.
+
+    ``bound_frac`` is the share of ``span_ns`` (the windows' length) that the device was idle for it. ``empty_frac`` is
+    the share of launches before which everything launched had started. ``short`` of ``kernels`` compute kernels last
+    less than :data:`SHORT_NS`, and ``short_frac`` is their share of the time of all of them, added up.
+    """
+
+    rank: int
+    works: int
+    linked: int
+    calls: int
+    contradicting: int
+    latency: Latencies
+    call: Latencies
+    depth_median: float
+    depth_max: int
+    empty_frac: float
+    late_starts: int
+    kernels: int
+    short: int
+    short_frac: float
+    span_ns: int
+    bound: str
+    bound_frac: float
+
+
+@per_window
+def measure(window: Window) -> Part | None:
+    """None where nothing of the trace is a launch."""
+    spans = window.spans
+    if window.device_kind != "gpu" or not (spans.kind == Kind.LAUNCH).any():
+        return None
+    works = np.flatnonzero(np.isin(spans.kind, WORK))
+    linked = works[spans.link[works] >= 0]
+    latency_ns = spans.start_ns[linked] - spans.start_ns[spans.link[linked]]
+    linked, latency_ns, contradicting = linked[latency_ns >= 0], latency_ns[latency_ns >= 0], latency_ns < 0
+    call = np.unique(spans.link[linked])
+    kernels = spans.kind == Kind.COMPUTE
+    launched_ns, started_ns = np.sort(spans.start_ns[spans.link[linked]]), np.sort(spans.start_ns[linked])
+    return Part(
+        works=len(works),
+        linked=len(linked),
+        calls=len(call),
+        contradicting=int(contradicting.sum()),
+        latency_ns=latency_ns,
+        call_ns=spans.end_ns[call] - spans.start_ns[call],
+        depth=_depth(launched_ns, started_ns, spans.start_ns[call]),
+        kernel_ns=(spans.end_ns - spans.start_ns)[kernels],
+    )
+
+
+def _depth(launched_ns: Ints, started_ns: Ints, at_ns: Ints) -> Ints:
+    launched = np.searchsorted(launched_ns, at_ns, side="left")
+    return launched - np.searchsorted(started_ns, at_ns, side="right")
+
+
+def launches(run: Run) -> tuple[Launches, ...]:
+    """Per rank, sorted by rank; ranks whose trace shows no launch are absent."""
+    ranks: dict[int, list[Part]] = {}
+    for window in run.windows:
+        part = measure(window)
+        if part is not None and part.linked:
+            ranks.setdefault(window.rank, []).append(part)
+    causes = {one.rank: one for one in idle(run)}
+    return tuple(_launches(rank, ranks[rank], causes[rank]) for rank in sorted(ranks))
+
+
+def _launches(rank: int, parts: list[Part], found: Idle) -> Launches:
+    depth = np.concatenate([part.depth for part in parts])
+    kernel_ns = np.concatenate([part.kernel_ns for part in parts])
+    is_short = kernel_ns < SHORT_NS
+    bound, bound_frac = _bound(found)
+    return Launches(
+        rank=rank,
+        works=sum(part.works for part in parts),
+        linked=sum(part.linked for part in parts),
+        calls=sum(part.calls for part in parts),
+        contradicting=sum(part.contradicting for part in parts),
+        latency=_latencies(np.concatenate([part.latency_ns for part in parts])),
+        call=_latencies(np.concatenate([part.call_ns for part in parts])),
+        depth_median=float(np.median(depth)),
+        depth_max=int(depth.max()),
+        empty_frac=float((depth <= 0).mean()),
+        late_starts=found.late_starts,
+        kernels=len(kernel_ns),
+        short=int(is_short.sum()),
+        short_frac=ratio(int(kernel_ns[is_short].sum()), int(kernel_ns.sum())),
+        span_ns=found.span_ns,
+        bound=bound,
+        bound_frac=bound_frac,
+    )
+
+
+def _latencies(values: Ints) -> Latencies:
+    return Latencies(float(np.median(values)), float(np.percentile(values, 95)), int(values.max()))
+
+
+def _bound(found: Idle) -> tuple[str, float]:
+    """What the device was idle for most, as far as the host is to blame."""
+    waited = {name: sum(found.causes.get(cause, 0) for cause in causes) for name, causes in _BINDS.items()}
+    name = max(waited, key=lambda one: waited[one])
+    share = ratio(waited[name], found.span_ns)
+    return (name, share) if share >= BOUND_FRAC else ("", share)

@@ -1,0 +1,127 @@
+"""Which kernels and operators take the time, over all ranks: how often, how long, and how evenly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from meshscope.analysis.idle import WORK
+from meshscope.analysis.nesting import nest
+from meshscope.analysis.parts import per_window
+from meshscope.intervals import union
+from meshscope.kinds import Kind
+from meshscope.run import Run
+from meshscope.spans import SpanTable, Window
+from meshscope.units import ratio
+
+Ints = npt.NDArray[np.int64]
+Key = tuple[str, Kind]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One name over ``ranks``: ``frac`` is its share of the time of all device work, added up over spans and ranks.
+
+    Times are those of the spans on a GPU or an XLA device. On a torch CPU rank operators nest, and a time is what an
+    operator did itself, outside the operators in it.
+    """
+
+    name: str
+    kind: str
+    count: int
+    ranks: int
+    total_ns: int
+    mean_ns: float
+    median_ns: float
+    p95_ns: float
+    max_ns: int
+    frac: float
+
+
+Part = dict[Key, Ints]
+"""The duration of each call (ns) by name and kind."""
+
+
+@per_window
+def measure(window: Window) -> Part:
+    spans = window.spans
+    is_nested = window.framework == "torch" and window.device_kind == "cpu"
+    rows = np.flatnonzero(np.isin(spans.kind, WORK))
+    if not len(rows):
+        return {}
+    length_ns = spans.end_ns - spans.start_ns
+    if is_nested:
+        rows, length_ns = _own(spans, rows)
+    else:
+        length_ns = length_ns[rows]
+    names = (*spans.names, "")  # −1, no name, finds the last
+    key = (spans.name[rows].astype(np.int64) % len(names)) * len(Kind) + spans.kind[rows]
+    order = np.argsort(key, kind="stable")
+    keys, first = np.unique(key[order], return_index=True)
+    parts = np.split(length_ns[order], first[1:])
+    return {
+        (names[code // len(Kind)], Kind(code % len(Kind))): part
+        for code, part in zip(keys.tolist(), parts, strict=True)
+    }
+
+
+def _own(spans: SpanTable, rows: Ints) -> tuple[Ints, Ints]:
+    """One row for each call, and what it did itself. An operator that was cut at the waits in it is one call."""
+    own_ns = nest(spans.lane[rows], spans.start_ns[rows], spans.end_ns[rows]).own_ns()
+    order = np.lexsort((spans.start_ns[rows], spans.name[rows], spans.lane[rows]))
+    rows, own_ns = rows[order], own_ns[order]
+    is_first = ~_continues(spans, rows)
+    call = np.cumsum(is_first) - 1
+    total_ns = np.zeros(int(is_first.sum()), dtype=np.int64)
+    np.add.at(total_ns, call, own_ns)
+    return rows[is_first], total_ns
+
+
+def _continues(spans: SpanTable, rows: Ints) -> npt.NDArray[np.bool_]:
+    """Whether each row goes on after a wait that cut the one before; rows are by lane, name and start."""
+    found = np.zeros(len(rows), dtype=bool)
+    before, after = rows[:-1], rows[1:]
+    same = (spans.lane[before] == spans.lane[after]) & (spans.name[before] == spans.name[after])
+    for lane in np.unique(spans.lane[spans.kind == Kind.WAIT]).tolist():
+        mine = (spans.kind == Kind.WAIT) & (spans.lane == lane)
+        waits = union(spans.start_ns[mine], spans.end_ns[mine])
+        if not len(waits):
+            continue
+        at = np.searchsorted(waits.start_ns, spans.end_ns[before])
+        wait = np.minimum(at, len(waits) - 1)
+        is_cut = (waits.start_ns[wait] == spans.end_ns[before]) & (waits.end_ns[wait] == spans.start_ns[after])
+        found[1:] |= same & is_cut & (spans.lane[before] == lane)
+    return found
+
+
+def operations(run: Run) -> tuple[Operation, ...]:
+    """All of them, by total time, longest first."""
+    parts: dict[Key, list[tuple[int, Ints]]] = {}
+    for window in run.windows:
+        for key, durations_ns in measure(window).items():
+            parts.setdefault(key, []).append((window.rank, durations_ns))
+    all_ns = sum(int(durations_ns.sum()) for rows in parts.values() for _, durations_ns in rows)
+    found = [_operation(key, rows, all_ns) for key, rows in parts.items()]
+    return tuple(sorted(found, key=lambda one: (-one.total_ns, one.name, one.kind)))
+
+
+def _operation(key: Key, rows: Iterable[tuple[int, Ints]], all_ns: int) -> Operation:
+    rows = list(rows)
+    durations_ns = np.concatenate([part for _, part in rows])
+    total_ns = int(durations_ns.sum())
+    name, kind = key
+    return Operation(
+        name=name,
+        kind=kind.name.lower(),
+        count=len(durations_ns),
+        ranks=len({rank for rank, _ in rows}),
+        total_ns=total_ns,
+        mean_ns=total_ns / len(durations_ns),
+        median_ns=float(np.median(durations_ns)),
+        p95_ns=float(np.percentile(durations_ns, 95)),
+        max_ns=int(durations_ns.max()),
+        frac=ratio(total_ns, all_ns),
+    )

@@ -1,0 +1,117 @@
+"""What the steps would take if one thing were different, by a replay of what waited for what.
+
+A replay counts the one thing and nothing else: kernels keep their measured times, also where they would compete with
+others for the device, and the host keeps its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from meshscope.analysis.bucket_size import bucket_sizes
+from meshscope.analysis.graph import Graph, Part
+from meshscope.analysis.graph_run import RoundGraph
+from meshscope.analysis.replay import replay
+from meshscope.units import counted, ratio
+
+Ints = npt.NDArray[np.int64]
+
+TWICE, FREE, EVEN, HOST = "communication_twice_as_fast", "communication_hidden", "no_straggler", "host_never_late"
+BUCKET = "bucket_size"
+
+MOST_UNMATCHED = 0.01
+"""Collectives whose waiting is not known may take this share of the time: they are then left as they are."""
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """``total_ns`` is what the steps would take instead of the measured time, ``saved_frac`` the share that would go.
+
+    ``bucket_bytes`` is given where the question was the size of DDP's buckets.
+    """
+
+    name: str
+    total_ns: int
+    step_ns: float
+    saved_frac: float
+    bucket_bytes: int | None = None
+
+
+def what_ifs(found: RoundGraph) -> tuple[tuple[WhatIf, ...], tuple[tuple[str, str], ...]]:
+    """The answers, and (name, why) of the questions that the trace cannot answer.
+
+    Without a collective, questions about communication are not asked.
+    """
+    graph = found.graph
+    if graph is None:
+        return (), ()
+    asked: dict[str, int | str] = {}
+    if found.collectives:
+        asked = {FREE: _free(graph), TWICE: _twice(graph, found), EVEN: _even(graph, found)}
+    if found.has_host:
+        asked[HOST] = _host(graph)
+    answers = [_answer(found, name, said) for name, said in asked.items() if isinstance(said, int)]
+    untold = [(name, said) for name, said in asked.items() if isinstance(said, str)]
+    buckets = bucket_sizes(found) if found.collectives else ""
+    if isinstance(buckets, str):
+        untold += [(BUCKET, buckets)] if buckets else []
+    else:
+        least_ns = next(one.total_ns for one in answers if one.name == FREE)
+        answers += [_answer(found, BUCKET, max(ns, least_ns), size_bytes) for size_bytes, ns in buckets.items()]
+    return tuple(answers), tuple(untold)
+
+
+def _answer(found: RoundGraph, name: str, total_ns: int, bucket_bytes: int | None = None) -> WhatIf:
+    length_ns = found.graph.length_ns if found.graph is not None else 0
+    steps = max(1, len(found.steps))
+    return WhatIf(name, total_ns, total_ns / steps, ratio(length_ns - total_ns, length_ns), bucket_bytes)
+
+
+def _untold(found: RoundGraph) -> str:
+    """Why communication cannot be told from waiting, "" where it can."""
+    length_ns = found.graph.length_ns if found.graph is not None else 0
+    if found.unmatched_ns <= MOST_UNMATCHED * length_ns:
+        return ""
+    of = counted(found.collectives, "collective span")
+    return f"{found.unmatched} of {of} have no counterpart on every rank, so waiting is part of their time"
+
+
+def _end(graph: Graph, times_ns: Ints) -> int:
+    return int(times_ns[-1]) - graph.start_ns
+
+
+def _twice(graph: Graph, found: RoundGraph) -> int | str:
+    why = _untold(found)
+    if why:
+        return why
+    halved = np.where(graph.part == Part.TRANSFER, (graph.weight_ns + 1) // 2, graph.weight_ns)
+    return _end(graph, replay(graph, halved))
+
+
+def _free(graph: Graph) -> int:
+    """Ranks still wait for each other; where that waiting is not told apart it goes as well."""
+    is_communication = np.isin(graph.part, (Part.TRANSFER, Part.WAITED))
+    return _end(graph, replay(graph, np.where(is_communication, 0, graph.weight_ns)))
+
+
+def _even(graph: Graph, found: RoundGraph) -> int | str:
+    """Every rank by itself, and of those the median one (the later of two): what remains if nobody is waited for."""
+    if len(found.ranges) < 2:
+        return "only one rank can be seen"
+    why = _untold(found)
+    if why:
+        return why
+    times_ns = replay(graph, together=False)
+    last_ns = np.full(len(found.ranges), np.iinfo(np.int64).min)
+    is_of_one = graph.window >= 0
+    np.maximum.at(last_ns, graph.window[is_of_one], times_ns[is_of_one])
+    alone = sorted((last_ns - np.array([here.start_ns for here in found.ranges])).tolist())
+    return int(alone[len(alone) // 2])
+
+
+def _host(graph: Graph) -> int:
+    is_host = np.isin(graph.part, (Part.HOST, Part.LAUNCH))
+    return _end(graph, replay(graph, np.where(is_host, 0, graph.weight_ns)))

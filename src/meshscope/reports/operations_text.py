@@ -1,0 +1,55 @@
+"""Kernels, operators, phases and scopes in the text report: the few that take most of the time."""
+
+from __future__ import annotations
+
+from meshscope.analysis.operations import Operation, operations
+from meshscope.analysis.phases import Phase, phases
+from meshscope.analysis.scopes import Scopes, scopes
+from meshscope.reports.columns import table, wrapped
+from meshscope.run import Run
+from meshscope.units import UNKNOWN, counted, duration, milliseconds, percent, ratio
+
+MOST = 5
+_WIDTH = 34
+
+
+def operations_lines(run: Run) -> list[str]:
+    """Nothing where no device did anything."""
+    found = operations(run)
+    if not found:
+        return []
+    lines = wrapped(f"longest of {counted(len(found), 'kernel and operator name')} (of all device work, added up):")
+    heading = ("", "calls", "ms", "share", "mean", "p95")
+    lines += table(heading, [_row(one) for one in found[:MOST]], indent="    ")
+    marked = phases(run)
+    if marked:
+        lines += wrapped("phases, of device time: " + ", ".join(_phase(one) for one in marked), hanging="  ")
+    for one in scopes(run):
+        lines += wrapped(_scopes(one), hanging="  ")
+    return lines
+
+
+def _row(found: Operation) -> tuple[str, ...]:
+    return (
+        _short(found.name or UNKNOWN),
+        str(found.count),
+        milliseconds(found.total_ns),
+        percent(found.frac),
+        duration(found.mean_ns),
+        duration(found.p95_ns),
+    )
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _WIDTH else name[: _WIDTH - 1] + "…"
+
+
+def _phase(found: Phase) -> str:
+    return f"{found.name} {percent(found.frac)} ({duration(found.busy_ns)})"
+
+
+def _scopes(found: Scopes) -> str:
+    first = ", ".join(f"{_short(one.name)} {percent(one.frac)}" for one in found.scopes[:MOST])
+    outside = found.outside_ns + found.unknown_ns
+    said = f"by {found.source}, of {duration(found.of_ns)} of device work: {first or 'none'}"
+    return f"{said}; in no known {found.source} {percent(ratio(outside, found.of_ns))}"

@@ -1,0 +1,65 @@
+"""The critical path in the text report: its shares, the ranks that it goes through, and what would shorten it."""
+
+from __future__ import annotations
+
+from meshscope.analysis.critical_path import CriticalPath, critical_paths
+from meshscope.analysis.what_if import EVEN, FREE, HOST, TWICE, WhatIf
+from meshscope.reports.columns import wrapped
+from meshscope.run import Run
+from meshscope.units import duration, percent, ranges, ratio, size
+
+MOST = 4
+
+_PARTS = {
+    "late_start": "a rank that began late",
+    "communication_and_waiting": "communication with waiting in it",
+    "launch": "from launch to start",
+    "delay": "delays that nothing explains",
+}
+_QUESTIONS = {
+    TWICE: "communication twice as fast",
+    FREE: "communication hidden",
+    EVEN: "no straggler",
+    HOST: "a host that is never late",
+}
+
+
+def path_lines(run: Run) -> list[str]:
+    """The newest round of windows; nothing where none has a path."""
+    found = critical_paths(run)
+    if not found:
+        return []
+    lines = wrapped(_path(found[-1]), hanging="  ")
+    if found[-1].what_ifs:
+        lines += wrapped(_what_ifs(found[-1]), hanging="  ")
+    return lines
+
+
+def _path(found: CriticalPath) -> str:
+    """Shares are of the path, which is as long as the steps."""
+    word = "step" if len(found.steps) == 1 else "steps"
+    of = f"{word} {ranges(found.steps)}" if found.steps else "the whole windows"
+    parts = sorted(found.parts.items(), key=lambda part: -part[1])
+    shares = ", ".join(f"{_PARTS.get(name, name)} {percent(ratio(ns, found.of_ns))}" for name, ns in parts[:MOST])
+    said = f"critical path of {of}, {duration(found.of_ns)}: {shares}"
+    if len(found.ranks) > 1:
+        ranks = sorted(found.by_rank.items(), key=lambda rank: -rank[1])[:MOST]
+        said += "; through " + ", ".join(f"rank {rank} ({percent(ratio(ns, found.of_ns))})" for rank, ns in ranks)
+    return said
+
+
+def _what_ifs(found: CriticalPath) -> str:
+    answers = sorted(found.what_ifs, key=lambda one: one.total_ns)
+    buckets = [one for one in answers if one.bucket_bytes is not None]
+    best = [one for one in buckets[:1] if one.saved_frac > 0]
+    answers = [one for one in answers if one.bucket_bytes is None or one in best]
+    said = "; ".join(f"{_question(one)} {duration(one.step_ns)} (−{percent(one.saved_frac)})" for one in answers)
+    each = duration(found.of_ns / max(1, len(found.steps)))
+    unit = f"a step of {each}" if found.steps else f"the {each}"
+    return f"replayed with one thing changed and no other effect, {unit} would take: {said}"
+
+
+def _question(found: WhatIf) -> str:
+    if found.bucket_bytes is not None:
+        return f"buckets of {size(found.bucket_bytes)}"
+    return _QUESTIONS[found.name]

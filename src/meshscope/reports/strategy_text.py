@@ -1,0 +1,75 @@
+"""DDP, FSDP and XLA in the text report: what their collectives cost, and what could be otherwise."""
+
+from __future__ import annotations
+
+from meshscope.analysis.ddp import Ddp, ddp
+from meshscope.analysis.fsdp import Fsdp, Module, fsdp
+from meshscope.analysis.xla_checks import Xla, XlaCollective, xla
+from meshscope.reports.columns import wrapped
+from meshscope.run import Run
+from meshscope.units import counted, duration, percent, size
+
+
+def strategy_lines(run: Run) -> list[str]:
+    """Nothing where the traces show none of them."""
+    lines = []
+    if (of_ddp := ddp(run)) is not None:
+        lines += wrapped(_ddp(of_ddp), hanging="  ")
+    if (of_fsdp := fsdp(run)) is not None:
+        lines += wrapped(_fsdp(of_fsdp), hanging="  ")
+    if (of_xla := xla(run)) is not None and (of_xla.collectives or of_xla.commands):
+        lines += wrapped(_xla(of_xla), hanging="  ")
+    return lines
+
+
+def _ddp(found: Ddp) -> str:
+    sizes = [bucket.size_bytes for bucket in found.buckets if bucket.size_bytes is not None]
+    of = f" of {size(min(sizes))} to {size(max(sizes))}" if sizes else ""
+    said = f"ddp: {counted(len(found.buckets), 'bucket')}{of}; after the last computation of the mean backward pass, "
+    said += f"all-reduces are exposed for {duration(found.tail_ns)}; in all that is {percent(found.tail_frac)} of "
+    said += duration(found.covered_ns)
+    if found.buckets:
+        last = found.buckets[-1]
+        said += f"; the last bucket is ready {duration(last.ready_ns)} into the pass and exposed for "
+        said += duration(last.exposed_ns)
+    if found.repeats:
+        said += f"; before {counted(found.repeats, 'optimizer step')} gradients were all-reduced more than once, "
+        said += f"{duration(found.repeated_ns)} exposed: accumulate under no_sync()"
+    if found.searches:
+        said += f"; unused parameters were searched for {counted(found.searches, 'time')} ({duration(found.search_ns)})"
+    if found.buffers:
+        said += f"; {counted(found.buffers, 'broadcast')} of buffers, {duration(found.buffers_ns)} exposed"
+    return said
+
+
+def _fsdp(found: Fsdp) -> str:
+    said = f"fsdp: {found.hidden} of {counted(found.gathers, 'all-gather')} are mostly under compute "
+    said += f"({percent(found.hidden_frac)} of their time); its collectives are exposed for "
+    said += f"{duration(found.exposed_ns)} of {duration(found.covered_ns)} (over ranks)"
+    if found.modules:
+        said += f"; most by {_module(found.modules[0])}"
+    if found.root_again:
+        said += f"; the root is gathered again in the backward pass, {duration(found.root_again_ns)} exposed: "
+        said += "fully_shard it with reshard_after_forward=False"
+    return said
+
+
+def _module(found: Module) -> str:
+    what = "reduce-scatter" if found.what == "reduce_scatter" else f"{found.what} all-gather"
+    calls = counted(found.count, "call")
+    return f"the {what} of {found.module or 'the root'} ({duration(found.exposed_ns)} in {calls})"
+
+
+def _xla(found: Xla) -> str:
+    said = "xla: " + "; ".join(_collective(one) for one in found.collectives)
+    return said + (f"; {found.commands} of {found.works} operations are command buffers" if found.commands else "")
+
+
+def _collective(found: XlaCollective) -> str:
+    said = f"{counted(found.count, found.name)}"
+    if found.per_step == found.per_step:
+        said += f", {found.per_step:.0f} in a step of a device"
+    if found.asynchronous is not None:
+        said += f", {found.asynchronous} asynchronous"
+    said += f", {duration(found.exposed_ns)} exposed"
+    return said + (", most of them small: they could be combined" if found.is_scattered else "")

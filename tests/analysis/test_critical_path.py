@@ -1,0 +1,305 @@
+"""The critical path and replays of it: small runs worked by hand, and what must hold for all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from drawn import run
+from hypothesis import given
+from hypothesis import strategies as st
+from made import Made, collective, host, kernel, launch, window
+
+from meshscope.analysis.critical_path import CriticalPath, critical_paths, doubts
+from meshscope.analysis.graph import Graph
+from meshscope.analysis.graph_run import measure
+from meshscope.analysis.replay import replay
+from meshscope.analysis.waiting import world
+from meshscope.kinds import Kind
+from meshscope.run import Gallery, Run, open_traces
+from meshscope.spans import Window
+
+
+def path(*windows: Window) -> CriticalPath:
+    (found,) = critical_paths(run(windows=windows))
+    assert sum(found.parts.values()) == found.of_ns == sum(found.by_rank.values())
+    assert found.error_ns == 0
+    return found
+
+
+def total(found: CriticalPath, name: str) -> int:
+    (one,) = [one for one in found.what_ifs if one.name == name]
+    assert one.saved_frac == pytest.approx((found.of_ns - one.total_ns) / found.of_ns)
+    return one.total_ns
+
+
+def test_a_host_that_never_waits_is_the_path_whatever_the_device_does() -> None:
+    first, second = launch(0, 2), launch(3, 4)
+    found = path(window([first, second, kernel(5, 20, first), kernel(20, 30, second)], steps=[(0, 40)]))
+    assert found.parts == {"host": 40}
+
+
+def test_a_host_that_synchronizes_waits_for_the_device() -> None:
+    first, second = launch(0, 2), launch(3, 4)
+    sync = host(6, 32, "cudaDeviceSynchronize")
+    found = path(window([first, second, kernel(5, 20, first), kernel(20, 30, second), sync], steps=[(0, 35)]))
+    # The launch takes 5 to reach the device, which computes for 25; the host is back 2 later and goes on for 3.
+    assert found.parts == {"launch": 5, "compute": 25, "host": 5}
+    assert total(found, "host_never_late") == 25
+
+
+def test_device_work_behind_the_last_step_is_the_end() -> None:
+    only = launch(1, 2)
+    found = path(window([only, kernel(4, 50, only)], steps=[(0, 10)]))
+    assert (found.of_ns, found.parts) == (50, {"host": 1, "launch": 3, "compute": 46})
+
+
+def test_steps_begin_when_the_device_has_done_what_was_launched_before() -> None:
+    """The host is a step ahead: its own marks hold 30 of an earlier step's work at the beginning."""
+    earlier, unseen, own = launch(-20, -19), None, launch(5, 6)
+    spans = [kernel(-10, 20, earlier), kernel(20, 30, unseen), kernel(30, 60, own)]
+    found = path(window(spans, steps=[(0, 35)]))
+    assert (found.of_ns, found.parts) == (30, {"compute": 30})
+
+
+def test_a_pageable_copy_holds_its_launch_call_up() -> None:
+    first, blocking, last = launch(0, 1), launch(2, 22, "cudaMemcpyAsync"), launch(25, 26)
+    copying = Made(Kind.COPY, "stream 7", 12, 20, "Memcpy DtoH (Device -> Pageable)", blocking)
+    found = path(window([kernel(2, 12, first), copying, kernel(30, 40, last)], steps=[(0, 40)]))
+    # 2 to reach the device, 10 computing, 8 copying, 2 until the call returns, 3 until the next, 5 to reach it, 10.
+    assert found.parts == {"launch": 2 + 5, "compute": 20, "copy": 8, "host": 2 + 3}
+
+
+THREE = (10, 10, 110)
+
+
+def three(transfer: int = 20, *, late: tuple[int, ...] = THREE) -> list[Window]:
+    """Ranks compute, meet, and compute 10 more; without launches, as devices show themselves."""
+    end = max(late) + transfer
+    return [
+        window([kernel(0, ns), collective(ns, end), kernel(end, end + 10)], rank=rank, world=3, steps=[(0, end + 10)])
+        for rank, ns in enumerate(late)
+    ]
+
+
+def test_the_path_goes_through_the_rank_that_came_last() -> None:
+    found = path(*three())
+    assert found.of_ns == 140
+    assert found.parts == {"compute": 120, "communication": 20}
+    assert found.by_rank[2] >= 110
+    assert [(one.name, one.count, one.total_ns) for one in found.works] == [
+        ("gemm", 2, 120),
+        ("nccl:all_reduce", 1, 20),
+    ]
+
+
+def test_replays_change_one_thing_each() -> None:
+    found = path(*three())
+    assert total(found, "communication_twice_as_fast") == 130
+    assert total(found, "communication_hidden") == 120
+    assert total(found, "no_straggler") == 40
+
+
+def test_without_a_straggler_there_is_none_to_take_away() -> None:
+    found = path(*three(late=(10, 10, 10)))
+    assert total(found, "no_straggler") == found.of_ns == 40
+
+
+def test_clocks_that_are_apart_change_nothing() -> None:
+    def meet_often(*apart_ns: int) -> list[Window]:
+        made = []
+        for rank, by_ns in enumerate(apart_ns):
+            spans, at = [], 0
+            for number, round_ns in enumerate((5_000_000, 9_000_000, 6_000_000, 8_000_000, 5_500_000, 7_000_000)):
+                ns = 1_000_000 * (4 if (number + rank) % 3 == 0 else 1)
+                spans += [kernel(at, at + ns), collective(at + ns, at + round_ns)]
+                at += round_ns
+            made.append(window(spans, rank=rank, world=3, steps=[(0, at)], host=f"h{rank}").shifted(by_ns))
+        return made
+
+    straight, apart = path(*meet_often(0, 0, 0)), path(*meet_often(0, 11_560_000_000, -7_000_000))
+    assert straight.parts == apart.parts
+    assert straight.parts["compute"] == 6 * 4_000_000
+
+
+def test_communication_under_compute_is_not_on_the_path() -> None:
+    ranks = [window([kernel(0, 100), collective(10, 60)], rank=rank, world=2, steps=[(0, 100)]) for rank in (0, 1)]
+    found = path(*ranks)
+    assert found.parts == {"compute": 100}
+    assert total(found, "communication_hidden") == 100
+
+
+def test_a_step_is_its_share_of_all_steps() -> None:
+    steps = [(0, 20), (20, 40)]
+    ranks = [window([kernel(0, 30), collective(30, 40)], rank=rank, world=2, steps=steps) for rank in (0, 1)]
+    found = path(*ranks)
+    assert found.steps == (0, 1)
+    (said,) = [one for one in found.what_ifs if one.name == "communication_hidden"]
+    assert (said.total_ns, said.step_ns) == (30, 15)
+
+
+def test_a_kernel_that_waits_for_another_stream_follows_it() -> None:
+    """The host had the stream wait for the all-reduce, whose end the second kernel follows."""
+    first, reduce, wait, second = launch(0, 1), launch(1, 2), host(3, 4, "cudaStreamWaitEvent"), launch(5, 6)
+    spans = [kernel(2, 10, first), collective(5, 40, reduce), wait, kernel(41, 50, second)]
+    found = path(window([*spans, host(6, 50, "cudaDeviceSynchronize")], steps=[(0, 50)]))
+    # The all-reduce takes 4 from its call at 1 to its start; the kernel follows it 1 later.
+    assert found.parts == {"host": 1, "launch": 4, "communication_and_waiting": 35, "delay": 1, "compute": 9}
+
+
+def test_a_kernel_that_waits_for_no_stream_follows_its_own_only() -> None:
+    first, second, reduce = launch(0, 1), launch(2, 3), launch(6, 7)
+    wait = host(4, 5, "cudaStreamWaitEvent")
+    spans = [kernel(2, 10, first), kernel(41, 50, second), wait, collective(9, 40, reduce)]
+    found = path(window([*spans, host(8, 50, "cudaDeviceSynchronize")], steps=[(0, 50)]))
+    assert "communication_and_waiting" not in found.parts
+    assert found.parts["delay"] == 31
+
+
+def test_a_thread_of_a_cpu_rank_waits_where_it_does_nothing_until_a_collective_ends() -> None:
+    call = Made(Kind.LAUNCH, "main", 10, 12, "c10d::allreduce_")
+    spans = [
+        kernel(0, 10, name="aten::mm", lane="main"), kernel(12, 30, name="aten::mm", lane="main"),
+        collective(13, 50, call, lane="pt_gloo_runloop"), kernel(50, 58, name="aten::add_", lane="main"),
+    ]  # fmt: skip
+    found = path(window(spans, device_kind="cpu", steps=[(0, 60)]))
+    assert found.parts == {"compute": 10 + 8, "launch": 3, "communication_and_waiting": 37, "host": 2}
+    # Without communication the thread would have gone on at 30.
+    assert total(found, "communication_hidden") == 40
+
+
+def test_a_cpu_rank_that_does_not_wait_is_its_own_path() -> None:
+    call = Made(Kind.LAUNCH, "main", 10, 12, "c10d::allreduce_")
+    spans = [kernel(0, 10, lane="main"), kernel(12, 60, lane="main"), collective(13, 50, call, lane="pt_gloo_runloop")]
+    assert path(window(spans, device_kind="cpu", steps=[(0, 60)])).parts == {"compute": 58, "host": 2}
+
+
+def test_several_computing_threads_of_a_cpu_rank_are_not_put_in_an_order() -> None:
+    made = run(windows=[window([kernel(0, 50, lane="a"), kernel(0, 50, lane="b")], device_kind="cpu")])
+    assert critical_paths(made) == ()
+    assert "several threads" in dict(doubts(made))["critical_path"]
+
+
+def test_what_has_no_length_breaks_no_chain() -> None:
+    spans = [kernel(0, 10), kernel(10, 30, name="long"), kernel(10, 10, name="none"), kernel(30, 30), kernel(30, 35)]
+    found = path(window(spans, framework="jax"))
+    assert found.parts == {"compute": 35}
+
+
+def test_ranks_that_share_no_step_have_no_common_path() -> None:
+    ranks = three()
+    other = Window(**{**vars(ranks[1]), "steps": (7,)})
+    made = run(windows=[ranks[0], other])
+    assert critical_paths(made) == ()
+    assert "share no complete step" in dict(doubts(made))["critical_path"]
+
+
+def test_waiting_that_is_not_known_is_not_taken_for_communication() -> None:
+    made = run(windows=three()[:1])
+    (found,) = critical_paths(made)
+    assert set(found.parts) == {"compute", "communication_and_waiting"}
+    assert {one.name for one in found.what_ifs} == {"communication_hidden"}
+    untold = dict(doubts(made))
+    assert "waiting is part of their time" in untold["what_if.communication_twice_as_fast"]
+    assert untold["what_if.no_straggler"] == "only one rank can be seen"
+
+
+@st.composite
+def meeting_ranks(draw: st.DrawFn) -> tuple[list[Window], list[int]]:
+    """Two or three ranks that compute, communicate and launch at random; and how long each computes on its stream."""
+    count = draw(st.integers(2, 3))
+    has_host = draw(st.booleans())
+    length = st.integers(0, 9)
+    spans: list[list[Made]] = [[] for _ in range(count)]
+    free, met, called, computed = [0] * count, [0] * count, [0] * count, [0] * count
+    for _ in range(draw(st.integers(1, 6))):
+        arrivals, launches = [], []
+        for rank in range(count):
+            for make in range(draw(st.integers(0, 2)) + 1):
+                is_last = not make
+                called[rank] += draw(length)
+                by = launch(called[rank], called[rank] + 1) if has_host and draw(st.booleans()) else None
+                if is_last:
+                    arrivals.append(
+                        max(met[rank], free[rank] if draw(st.booleans()) else 0, called[rank]) + draw(length)
+                    )
+                    launches.append(by)
+                else:
+                    start, ns = max(free[rank], called[rank]) + draw(length), draw(length)
+                    spans[rank].append(kernel(start, start + ns, by))
+                    free[rank], computed[rank] = start + ns, computed[rank] + ns
+        end = max(arrivals) + 1 + draw(length)
+        for rank in range(count):
+            spans[rank].append(collective(arrivals[rank], end, launches[rank]))
+            met[rank] = end
+    stop = max(*free, *met, *called) + 5
+    made = [window(some, rank=rank, world=count, steps=[(0, stop)]) for rank, some in enumerate(spans)]
+    return made, computed
+
+
+def graph_of(here: Run) -> Graph:
+    found = measure(here.windows, world(here)).graph
+    assert found is not None
+    return found
+
+
+@given(meeting_ranks())
+def test_a_replay_with_nothing_changed_gives_back_every_time(drawn: tuple[list[Window], list[int]]) -> None:
+    graph = graph_of(run(windows=drawn[0]))
+    assert (replay(graph) == graph.time_ns).all()
+    assert graph.weight_ns.min() >= 0
+
+
+@given(meeting_ranks(), st.data())
+def test_making_things_faster_makes_nothing_later(drawn: tuple[list[Window], list[int]], data: st.DataObject) -> None:
+    graph = graph_of(run(windows=drawn[0]))
+    keeps = data.draw(st.lists(st.integers(0, 4), min_size=len(graph), max_size=len(graph)))
+    faster = replay(graph, graph.weight_ns * np.array(keeps, dtype=np.int64) // 4)
+    assert (faster <= graph.time_ns).all()
+    slower = replay(graph, graph.weight_ns * (np.array(keeps, dtype=np.int64) + 4) // 4)
+    assert (slower >= graph.time_ns).all()
+
+
+@given(meeting_ranks())
+def test_no_replay_is_shorter_than_the_compute_of_a_stream_or_longer_than_the_steps(
+    drawn: tuple[list[Window], list[int]],
+) -> None:
+    windows, computed = drawn
+    (found,) = critical_paths(run(windows=windows))
+    assert sum(found.parts.values()) == found.of_ns == sum(found.by_rank.values())
+    assert min(found.parts.values()) > 0
+    for one in found.what_ifs:
+        assert one.total_ns <= found.of_ns
+        least = sorted(computed)[len(computed) // 2] if one.name == "no_straggler" else max(computed)
+        assert one.total_ns >= least
+
+
+def test_the_bundled_strategies_have_a_path_that_adds_up(root: Path) -> None:
+    gallery = Gallery(root / "recordings" / "tiny-4-cpu-ranks")
+    end = gallery.end_unix_ns
+    assert end is not None
+    for here in gallery.at(end)[1]:
+        (found,) = critical_paths(here)
+        assert sum(found.parts.values()) == found.of_ns == sum(found.by_rank.values())
+        assert found.error_ns == 0
+        if here.experiment.ranks > 1:
+            names = {one.name for one in found.what_ifs}
+            assert names >= {"communication_twice_as_fast", "communication_hidden", "no_straggler"}
+
+
+@pytest.mark.shared
+def test_the_path_of_eight_real_ranks_is_the_host_of_those_that_come_last(shared: Path) -> None:
+    (here,) = open_traces([shared / "traces" / "mr-megatron-tp8-a100"]).runs
+    found = path(*here.windows)
+    assert set(found.by_rank) <= {0, 6}
+    assert found.parts["host"] > 0.9 * found.of_ns
+    assert total(found, "host_never_late") < 0.5 * found.of_ns
+
+
+@pytest.mark.shared
+def test_the_rank_that_sleeps_is_the_path_of_the_others(shared: Path) -> None:
+    (here,) = open_traces([shared / "traces" / "mr-torchrec-sst4-a2a"]).runs
+    found = path(*here.windows)
+    assert set(found.by_rank) == {2}
+    assert total(found, "no_straggler") < 0.5 * found.of_ns
