@@ -123,6 +123,11 @@ def test_a_cpu_rank_tells_what_its_thread_did_between_operators() -> None:
     assert found.idle_ns == 60
 
 
+def test_work_without_length_leaves_nothing_to_be_idle_in() -> None:
+    found = of(kernel(0, 0, launch(0, 0)), kernel(50, 50, launch(1, 1)))
+    assert (found.span_ns, found.idle_ns, found.causes) == (0, 0, {})
+
+
 def test_the_longest_gap_is_told_with_what_ended_it() -> None:
     first, second = launch(0, 5), launch(6, 9)
     gap = of(first, second, kernel(10, 100, first), kernel(140, 200, second, "late one")).longest

@@ -38,9 +38,12 @@ def rules(window: Window) -> list[tuple[str, str]]:
 def test_annotations_and_frames_are_told_from_operators_of_the_same_name(tmp_path: Path, is_gpu: bool) -> None:
     kernel = event("gemm", "kernel", 40, stream=7, device=0, correlation=1)
     operator = event("aten::mm", "cpu_op", 40)
-    found = rules(written(tmp_path, kernel if is_gpu else operator))
+    window = written(tmp_path, kernel if is_gpu else operator)
+    found = rules(window)
     assert ("attention", ANNOTATION) in found
     assert ("nn.Module: Linear_0", FRAME) in found
+    is_frame = [name.startswith("nn.Module") for name, _ in found]
+    assert window.spans.kind[is_frame].tolist() == [Kind.HOST]
     assert sorted(rule == ANNOTATION for name, rule in found if name == "attention") == [False, True]
 
 

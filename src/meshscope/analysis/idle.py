@@ -84,7 +84,10 @@ def measure(window: Window) -> Idle | None:
     work = np.flatnonzero(np.isin(spans.kind, WORK))
     if not len(work):
         return None
-    gaps = complement(union(spans.start_ns[work], spans.end_ns[work]), window.start_ns, window.end_ns)
+    busy = union(spans.start_ns[work], spans.end_ns[work])
+    if not len(busy):  # work without length is no work: as in the breakdown, there is no span to be idle in
+        return Idle(window.rank)
+    gaps = complement(busy, window.start_ns, window.end_ns)
     base = Idle(window.rank, window.end_ns - window.start_ns, gaps.total_ns, len(gaps))
     if window.framework != "torch":
         return _with(base, why=NO_HOST)

@@ -15,12 +15,12 @@ _CITED = ((kinds.ANNOTATION, ("user_annotation",)), (kinds.FRAME, ("python_funct
 
 
 def cited(columns: Columns, told: Told) -> Told:
-    """``told``, with the rule of annotations and Python frames that no other kind was found for."""
-    rule, rules = told.rule.copy(), list(told.rules)
+    """``told``, with annotations and Python frames as the host's and with a rule, where no other kind was found."""
+    kind, rule, rules = told.kind.copy(), told.rule.copy(), list(told.rules)
     is_host = np.isin(told.kind, (Kind.OTHER, Kind.HOST))
     for name, categories in _CITED:
         rows = is_host & columns.is_of(categories)
         if rows.any():
-            rule[rows] = len(rules)
+            kind[rows], rule[rows] = Kind.HOST, len(rules)
             rules.append(name)
-    return replace(told, rule=rule, rules=tuple(rules))
+    return replace(told, kind=kind, rule=rule, rules=tuple(rules))
