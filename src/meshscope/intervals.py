@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from meshscope import fast
+
 Ns = npt.NDArray[np.int64]
 
 _NONE: Ns = np.empty(0, dtype=np.int64)
@@ -45,12 +47,18 @@ EMPTY = Intervals(_NONE, _NONE)
 
 def union(start_ns: Ns, end_ns: Ns) -> Intervals:
     """The points covered by at least one of n intervals in any order; empty and negative ones add nothing."""
+    swept = _swept_union(start_ns, end_ns) if _is_for_a_sweep(len(start_ns)) else None
+    if swept is not None:
+        return swept
     keep = end_ns > start_ns
     start_ns, end_ns = start_ns[keep], end_ns[keep]
     if not len(start_ns):
         return EMPTY
-    order = np.argsort(start_ns, kind="stable")
-    start_ns, end_ns = start_ns[order], np.maximum.accumulate(end_ns[order])
+    if (start_ns[1:] >= start_ns[:-1]).all():
+        end_ns = np.maximum.accumulate(end_ns)
+    else:
+        # Each on its own: before the i-th start in order lie i starts, and there is a gap only if as many ends do.
+        start_ns, end_ns = np.sort(start_ns), np.sort(end_ns)
     first = np.empty(len(start_ns), dtype=bool)
     first[0] = True
     np.greater(start_ns[1:], end_ns[:-1], out=first[1:])
@@ -62,6 +70,8 @@ def intersection(a: Intervals, b: Intervals) -> Intervals:
     """The points in both."""
     if not len(a) or not len(b):
         return EMPTY
+    if _is_for_a_sweep(len(a) + len(b)):
+        return _swept_intersection(a, b)
     # Every pair that overlaps: b's intervals that end after a's start and start before a's end.
     low = np.searchsorted(b.end_ns, a.start_ns, side="right")
     high = np.searchsorted(b.start_ns, a.end_ns, side="left")
@@ -69,6 +79,27 @@ def intersection(a: Intervals, b: Intervals) -> Intervals:
     left = np.repeat(np.arange(len(a)), count)
     right = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + np.repeat(low, count)
     return Intervals(np.maximum(a.start_ns[left], b.start_ns[right]), np.minimum(a.end_ns[left], b.end_ns[right]))
+
+
+def _is_for_a_sweep(count: int) -> bool:
+    return fast.is_worth(count, fast.WORTH_SPANS)
+
+
+def _swept_union(start_ns: Ns, end_ns: Ns) -> Intervals | None:
+    """The union of intervals in order of start; None when they are in another."""
+    from meshscope.sweeps import united
+
+    starts, ends = np.empty(len(start_ns), dtype=np.int64), np.empty(len(start_ns), dtype=np.int64)
+    count = united(start_ns, end_ns, starts, ends)
+    return Intervals(starts[:count].copy(), ends[:count].copy()) if count >= 0 else None
+
+
+def _swept_intersection(a: Intervals, b: Intervals) -> Intervals:
+    from meshscope.sweeps import shared
+
+    starts, ends = np.empty(len(a) + len(b), dtype=np.int64), np.empty(len(a) + len(b), dtype=np.int64)
+    count = shared(a.start_ns, a.end_ns, b.start_ns, b.end_ns, starts, ends)
+    return Intervals(starts[:count].copy(), ends[:count].copy())
 
 
 def difference(a: Intervals, b: Intervals) -> Intervals:

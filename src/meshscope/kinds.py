@@ -35,6 +35,13 @@ class Kind(IntEnum):
     STEP = 7
 
 
+def is_any(kind: npt.NDArray[np.uint8], kinds: Sequence[Kind]) -> npt.NDArray[np.bool_]:
+    """Which rows of a column of kinds are of one of ``kinds``."""
+    flags = np.zeros(256, dtype=np.bool_)
+    flags[list(kinds)] = True
+    return flags[kind]
+
+
 @dataclass(frozen=True)
 class Rule:
     """Names that ``pattern`` finds (case-insensitive) are of ``kind``; ``name`` is how an answer cites the rule.

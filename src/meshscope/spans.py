@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from meshscope.intervals import Intervals, union
 from meshscope.kinds import Kind as Kind  # noqa: PLC0414  # handed on: a span and its kind go together
+from meshscope.kinds import is_any
 
 Column = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int32]
@@ -67,13 +68,13 @@ class SpanTable:
         return replace(self, start_ns=self.start_ns + by_ns, end_ns=self.end_ns + by_ns)
 
     def of_kind(self, *kinds: Kind) -> SpanTable:
-        return self.where(np.isin(self.kind, np.array(kinds, dtype=np.uint8)))
+        return self.where(is_any(self.kind, kinds))
 
     def busy(self, *kinds: Kind) -> Intervals:
         """The time covered by at least one span of ``kinds`` (of any kind when none is given)."""
         if not kinds:
             return union(self.start_ns, self.end_ns)
-        keep = np.isin(self.kind, np.array(kinds, dtype=np.uint8))
+        keep = is_any(self.kind, kinds)
         return union(self.start_ns[keep], self.end_ns[keep])
 
     def name_of(self, row: int) -> str:

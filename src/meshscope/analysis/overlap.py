@@ -10,7 +10,7 @@ import numpy as np
 
 from meshscope.analysis.parts import per_window
 from meshscope.analysis.waiting import WindowWaits, waiting
-from meshscope.intervals import Intervals, union
+from meshscope.intervals import EMPTY, Intervals, union
 from meshscope.run import Run
 from meshscope.spans import Kind, SpanTable, Window
 
@@ -61,7 +61,7 @@ def measure(window: Window) -> Part:
     """Each collective of a window, within the complete steps and altogether."""
     spans = window.spans
     inside = union(window.step_ns[:, 0], window.step_ns[:, 1])
-    everywhere = union(spans.start_ns, spans.end_ns)
+    everywhere = union(spans.start_ns.min(keepdims=True), spans.end_ns.max(keepdims=True)) if len(spans) else EMPTY
     compute = spans.busy(Kind.COMPUTE)
     stepped, whole = {}, {}
     for number, name in enumerate(spans.collectives):

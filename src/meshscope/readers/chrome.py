@@ -30,6 +30,7 @@ SECOND_HEAD = "another trace begins inside this one"
 
 # The list's own key; an event where damage has taken that away.
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[|(?=\{\s*"ph"\s*:\s*")')
+_LEADING = re.compile(rb"[ \t\r\n,]*")
 _SPACE = re.compile(r"[\s,]*")
 _BOUNDARY = re.compile(rb"\}\s*,\s*\{")
 _NEXT_EVENT = re.compile(r'\{\s*"ph"\s*:|(?<=\})\s*,\s*\{\s*"(?:name|cat|args|ts|dur|pid|tid|id|s|bp)"\s*:')
@@ -51,7 +52,7 @@ class Document(Generic[Entry]):
     whether the file is a list without an object around it.
     """
 
-    blocks: Iterator[bytes]
+    blocks: Iterator[bytes | memoryview]
     decode: Callable[[bytes], list[Entry]]
     metadata: dict[str, Any] = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
@@ -65,20 +66,23 @@ class Document(Generic[Entry]):
         """Raises TraceError when there is no ``traceEvents``."""
         self._rest = self._after_head()
         for block in self.blocks:
-            self._rest += block
+            self._add(block)
             yield from self._drain(is_all=False)
         yield from self._drain(is_all=True)
         if self.is_complete:
             self._take_metadata(self._rest)
 
+    def _add(self, block: bytes | memoryview) -> None:
+        self._rest += block
+
     def _after_head(self) -> bytes:
-        text = next(self.blocks, b"").removeprefix(b"\xef\xbb\xbf")
+        text = bytes(next(self.blocks, b"")).removeprefix(b"\xef\xbb\xbf")
         if text.lstrip()[:1] == b"[":
             self.is_bare = True
             return text.lstrip()[1:]
         found = _EVENTS.search(text)
         while found is None and len(text) < _HEAD_LIMIT_BYTES:
-            block = next(self.blocks, b"")
+            block = bytes(next(self.blocks, b""))
             if not block:
                 break
             text += block
@@ -127,7 +131,7 @@ class Document(Generic[Entry]):
         end = len(text)
         while True:
             try:
-                return self.decode(b"[" + text[:end].strip(b" \t\r\n,") + b"]"), end
+                return self.decode(_listed(text, end)), end
             except _BAD_DECODE:
                 end = last_boundary(text[: end // 2]) if end > _NARROW_BYTES else 0
             if end <= 0:
@@ -184,6 +188,15 @@ class Document(Generic[Entry]):
         self.metadata.update((key, value) for key, value in found.items() if key != "traceEvents")
         if lost:
             self.dropped[METADATA] += lost
+
+
+def _listed(text: bytes, end: int) -> bytes:
+    """The entries of the first ``end`` bytes as a list of their own, copied once."""
+    first = _LEADING.match(text).end()  # type: ignore[union-attr]  # matches the empty text too
+    last = end
+    while last > first and text[last - 1] in b" \t\r\n,":
+        last -= 1
+    return b"".join((b"[", memoryview(text)[first : max(first, last)], b"]"))
 
 
 def _end_of_entry(view: str, at: int, *, is_all: bool) -> tuple[int, bool]:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from meshscope.kinds import Kind
+from meshscope.kinds import Kind, is_any
 from meshscope.readers import kineto_cpu, kineto_gloo, kineto_gpu, kineto_host
+from meshscope.readers.growing import is_constant, taken
 from meshscope.readers.kineto_columns import Columns, columns
 from meshscope.readers.kineto_doubts import doubts, no_answer_why, none_why
 from meshscope.readers.kineto_groups import host, process_groups
@@ -42,7 +44,7 @@ def sniff(head: bytes) -> bool:
 
 def read(path: Path, *, t0_unix_ns: int | None = None, device_kind: str = "") -> tuple[Window, ...]:
     """See :class:`meshscope.readers.reader.Read`."""
-    found = repaired(columns(path))
+    found = repaired(columns(path)).by_start()
     is_device = device_rows(found)
     if why := no_answer_why(found):
         draft = _none(found, why)
@@ -59,11 +61,14 @@ def read(path: Path, *, t0_unix_ns: int | None = None, device_kind: str = "") ->
 
 @dataclass(frozen=True, eq=False)
 class _Draft:
-    """What one of the rules made of the file: rows (some cut in pieces), their kinds, and what cannot be said."""
+    """What one of the rules made of the file: the kinds of its rows, and what cannot be said.
+
+    ``rows`` are the table's where some were cut in pieces; None where each is one.
+    """
 
     device_kind: str
     told: Told
-    rows: kineto_cpu.Pieces
+    rows: kineto_cpu.Pieces | None
     size_bytes: Ints
     call: Ints | None
     cannot_say: tuple[tuple[str, str], ...]
@@ -71,7 +76,7 @@ class _Draft:
 
 def _gpu(found: Columns, is_device: npt.NDArray[np.bool_]) -> _Draft:
     told, size_bytes = annotated(found, kineto_gpu.told(found, is_device))
-    return _Draft("gpu", told, _whole(found), size_bytes, None, doubts("gpu", told.kind, size_bytes))
+    return _Draft("gpu", told, None, size_bytes, None, doubts("gpu", told.kind, size_bytes))
 
 
 def _cpu(found: Columns) -> _Draft:
@@ -85,11 +90,7 @@ def _cpu(found: Columns) -> _Draft:
 
 def _none(found: Columns, why: str) -> _Draft:
     told = kineto_gpu.told(found, np.zeros(len(found.start_ns), dtype=bool))
-    return _Draft("none", told, _whole(found), found.size_bytes, None, (("breakdown", why),))
-
-
-def _whole(found: Columns) -> kineto_cpu.Pieces:
-    return kineto_cpu.Pieces(np.arange(len(found.start_ns)), found.start_ns, found.start_ns + found.dur_ns)
+    return _Draft("none", told, None, found.size_bytes, None, (("breakdown", why),))
 
 
 def _window(path: Path, found: Columns, draft: _Draft, t0_unix_ns: int | None) -> Window:
@@ -100,7 +101,7 @@ def _window(path: Path, found: Columns, draft: _Draft, t0_unix_ns: int | None) -
     spans = _spans(found, draft, zero_ns, rank, device)
     spans = replace(spans, step=step_of(spans.start_ns, steps, step_ns))
     start_ns, end_ns = extent(spans)
-    is_work = np.isin(draft.told.kind, WORK)
+    is_work = is_any(draft.told.kind, WORK)
     return Window(
         rank=rank,
         device=device,
@@ -158,75 +159,98 @@ def _distributed(found: Columns, key: str) -> int:
 
 def _device(found: Columns, draft: _Draft) -> int:
     """The device of most device events; 0 on CPU."""
-    known = found.device[(found.device >= 0) & np.isin(draft.told.kind, WORK)]
+    known = found.device[(found.device >= 0) & is_any(draft.told.kind, WORK)]
     known = known[known < 2**16]
     return int(np.bincount(known).argmax()) if draft.device_kind == "gpu" and len(known) else 0
 
 
 def _marks(found: Columns, zero_ns: int) -> list[tuple[int, int, int]]:
     """(number, start, end) of the profiler's own step marks."""
-    numbers = {code: int(m[1]) for code, name in enumerate(found.names) if (m := _STEP.match(name))}
-    rows = np.flatnonzero(np.isin(found.name, list(numbers)) & found.is_of(kineto_gpu.HOST))
+    rows = np.flatnonzero(_is_step(found) & found.is_of(kineto_gpu.HOST))
+    numbers = {code: int(found.names[code].split("#")[1]) for code in np.unique(found.name[rows]).tolist()}
     start_ns = found.start_ns[rows] - zero_ns
     ends = (start_ns + found.dur_ns[rows]).tolist()
     return list(zip([numbers[code] for code in found.name[rows].tolist()], start_ns.tolist(), ends, strict=True))
 
 
+def _is_step(found: Columns) -> npt.NDArray[np.bool_]:
+    # Most names are none, and the pattern costs more than their beginning.
+    flags = np.array([name.startswith("Pro") and _STEP.match(name) is not None for name in found.names], dtype=np.bool_)
+    return flags[found.name] if len(flags) else np.zeros(len(found.name), dtype=np.bool_)
+
+
 def _spans(found: Columns, draft: _Draft, zero_ns: int, rank: int, device: int) -> SpanTable:
-    """Rows in order of their start; ``link`` is the launch of a device row, or the call of a gloo span."""
-    by_start = np.argsort(draft.rows.start_ns, kind="stable")
-    row = draft.rows.row[by_start]
+    """Rows in order of their start; ``link`` is the launch of a device row, or the call of a gloo span.
+
+    ``found`` is used up: its columns become the table's, changed where they stand.
+    """
     told = draft.told
-    kind = np.where(np.isin(found.name, _step_codes(found)) & (told.kind == Kind.HOST), Kind.STEP, told.kind)
-    kind = kind.astype(np.uint8)
-    lane, lanes = _lanes(found, np.isin(told.kind, WORK) & (found.stream >= 0))
-    return span_table(
-        start_ns=draft.rows.start_ns[by_start] - zero_ns,
-        end_ns=draft.rows.end_ns[by_start] - zero_ns,
-        rank=rank,
-        device=np.where((found.device >= 0) & (found.device < 2**16), found.device, device)[row],
-        lane=lane[row],
-        name=found.name[row],
-        kind=kind[row],
-        link=_links(found, draft, kind, row),
-        size_bytes=draft.size_bytes[row],
-        dtype=found.dtype[row],
-        group=found.group[row],
-        sequence=found.sequence[row],
-        collective=told.collective[row],
-        rule=told.rule[row],
-        names=found.names,
-        lanes=lanes,
-        dtypes=found.dtypes,
-        groups=found.groups,
-        collectives=told.collectives,
-        rules=told.rules,
-    )
+    lane, lanes = _lanes(found, is_any(told.kind, WORK) & (found.stream >= 0))
+    found.let_go("stream", "category", "collective", "elements")
+    told.kind[_is_step(found) & (told.kind == Kind.HOST)] = Kind.STEP
+    names = {"names": found.names, "lanes": lanes, "dtypes": found.dtypes, "groups": found.groups,
+             "collectives": told.collectives, "rules": told.rules}  # fmt: skip
+    own: dict[str, Any] = {
+        "device": _devices(found, device),
+        "lane": lane,
+        "name": found.name,
+        "kind": told.kind,
+        "size_bytes": draft.size_bytes,
+        "dtype": found.dtype,
+        "group": found.group,
+        "sequence": found.sequence,
+        "collective": told.collective,
+        "rule": told.rule,
+    }
+    if draft.rows is None:
+        start_ns, end_ns = found.start_ns, found.dur_ns
+        end_ns += start_ns
+        own["link"] = kineto_gpu.launches(found.correlation, told.kind) if draft.device_kind == "gpu" else -1
+    else:
+        by_start = np.argsort(draft.rows.start_ns, kind="stable")
+        start_ns, end_ns, row = draft.rows.start_ns[by_start], draft.rows.end_ns[by_start], draft.rows.row[by_start]
+        own = {name: taken(column, row) if np.ndim(column) else column for name, column in own.items()}
+        own["link"] = -1 if draft.call is None else _calls(draft.call, row)
+    found.let_go("correlation")
+    start_ns -= zero_ns
+    end_ns -= zero_ns
+    return span_table(start_ns=start_ns, end_ns=end_ns, rank=rank, **own, **names)
 
 
-def _step_codes(found: Columns) -> list[int]:
-    return [code for code, name in enumerate(found.names) if _STEP.match(name)]
-
-
-def _links(found: Columns, draft: _Draft, kind: npt.NDArray[np.uint8], row: Ints) -> Ints:
-    if draft.device_kind == "gpu":
-        return kineto_gpu.launches(found.correlation[row], kind[row])
-    if draft.call is None:
-        return np.full(len(row), -1, dtype=np.int64)
-    place = np.full(len(found.start_ns), -1, dtype=np.int64)
+def _calls(call: Ints, row: Ints) -> Ints:
+    """The table's row of the call of each row, −1 where it has none."""
+    place = np.full(len(call), -1, dtype=np.int64)
     place[row[::-1]] = np.arange(len(row))[::-1]
-    call = draft.call[row]
-    return np.where(call >= 0, place[np.maximum(call, 0)], -1)
+    return np.where(call[row] >= 0, place[np.maximum(call[row], 0)], -1)
+
+
+def _devices(found: Columns, device: int) -> npt.NDArray[np.int32] | int:
+    """The device of each row, ``device`` where a row says none; one number where all are the same."""
+    column = found.device
+    if is_constant(column):
+        return int(column[0]) if 0 <= column[0] < 2**16 else device
+    column[(column < 0) | (column >= 2**16)] = device
+    return int(column[0]) if len(column) and (column == column[0]).all() else column.astype(np.int32, copy=False)
 
 
 def _lanes(found: Columns, on_stream: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
     """Streams by device and number, threads by name; shape (n,)."""
     names = [_thread_name(found, thread) for thread in found.threads]
-    lane = found.thread.copy()
-    pairs = np.stack((found.device[on_stream], found.stream[on_stream]), axis=1)
-    streams, number = np.unique(pairs, axis=0, return_inverse=True)
-    lane[on_stream] = number.reshape(-1) + len(names)
-    return lane, (*names, *(f"stream {stream}" for _, stream in streams.tolist()))
+    lane = found.thread
+    pairs, number = _pairs(found.device[on_stream], found.stream[on_stream])
+    if len(pairs):
+        lane[on_stream] = number + len(names)
+    return lane, (*names, *(f"stream {stream}" for _, stream in pairs))
+
+
+def _pairs(device: Ints, stream: Ints) -> tuple[list[tuple[int, int]], npt.NDArray[np.int32]]:
+    """The distinct pairs in order, and the number of each row's; both columns are of shape (n,)."""
+    devices, device_codes = np.unique(device, return_inverse=True)
+    streams, stream_codes = np.unique(stream, return_inverse=True)
+    codes = device_codes * len(streams) + stream_codes
+    used = np.flatnonzero(np.bincount(codes, minlength=1)) if len(codes) else codes
+    pairs = [(int(devices[code // len(streams)]), int(streams[code % len(streams)])) for code in used.tolist()]
+    return pairs, np.searchsorted(used, codes).astype(np.int32)
 
 
 def _thread_name(found: Columns, thread: tuple[object, object]) -> str:

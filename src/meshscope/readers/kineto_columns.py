@@ -7,22 +7,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from meshscope import fast
 from meshscope.errors import TraceError
 from meshscope.readers.chrome import CUT_SHORT, DAMAGED, NOT_AN_EVENT, Document
 from meshscope.readers.decimals import nanoseconds
+from meshscope.readers.growing import Growing, taken
 from meshscope.readers.kineto_pairs import pairs
 from meshscope.readers.meter import advance
 from meshscope.readers.sizes import itemsize, message
 from meshscope.readers.stream import Source
-from meshscope.readers.tables import Table
+from meshscope.readers.tables import Flags, Table
 
 Ints = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int32]
@@ -35,6 +38,7 @@ _COMMUNICATION = ("nccl:", "gloo:", "mpi:", "ucc:", "c10d::", "_c10d_functional"
 _HALF_PHASES = frozenset("BE")
 _OTHER_PHASES = _HALF_PHASES | frozenset("Mi")
 _NAMES_PER_THREAD = 16
+_CHUNK = 1 << 18
 _NO_JSON = msgspec.Raw(b"")
 
 
@@ -70,7 +74,8 @@ class Event(msgspec.Struct, gc=False):
 
 
 _NO_ARGS = Args()
-_decode: Callable[[bytes], list[Event]] = msgspec.json.Decoder(list[Event]).decode
+decode: Callable[[bytes], list[Event]] = msgspec.json.Decoder(list[Event]).decode
+"""The events of a JSON list. Raises ``msgspec.MsgspecError``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,41 +121,97 @@ class Columns:
 
     def is_of(self, categories: tuple[str, ...]) -> npt.NDArray[np.bool_]:
         """Which rows are of one of the categories, shape (n,)."""
-        wanted = np.array([category in categories for category in self.categories], dtype=bool)
-        rows: npt.NDArray[np.bool_] = wanted[self.category]
-        return rows
+        flags = np.array([category in categories for category in self.categories], dtype=np.bool_)
+        return flags[self.category] if len(flags) else np.zeros(len(self.category), dtype=np.bool_)
+
+    def kept(self, rows: npt.NDArray[np.bool_] | Ints) -> Columns:
+        """Some rows, in the order of their numbers. These columns are used up: one after another is let go."""
+        numbers = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        columns: dict[str, Any] = {}
+        for name in PER_ROW:
+            columns[name] = taken(getattr(self, name), numbers)
+            object.__setattr__(self, name, columns[name])
+        return replace(self, **columns)
+
+    def let_go(self, *names: str) -> None:
+        """Gives up columns that nobody will ask for again."""
+        for name in names:
+            object.__setattr__(self, name, getattr(self, name)[:0].copy())
+
+    def by_start(self) -> Columns:
+        """The rows in order of their start; of those that start at once, as in the file. These columns are used up."""
+        start_ns = self.start_ns
+        if (start_ns[1:] >= start_ns[:-1]).all():
+            return self
+        order = np.argsort(start_ns, kind="stable")
+        del start_ns
+        return self.kept(order)
 
 
 PER_ROW = ("start_ns", "dur_ns", "category", "name", "thread", "device", "stream", "correlation", "sequence",
             "elements", "size_bytes", "collective", "group", "dtype")  # fmt: skip
 PER_ALLOCATION = ("memory_time_ns", "memory_total_bytes", "memory_device_type", "memory_device")
 _INT32 = frozenset({"category", "name", "thread", "collective", "group", "dtype"})
+_NARROW = frozenset({"device", "stream", "correlation", "elements"})  # wider only where a number needs it
 
 
-class _Gathering:
+class Part(dict[str, npt.NDArray[Any]]):
+    """Columns of some rows; one that is not there is −1 all over, and made when it is asked for."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self._count = count
+
+    def __missing__(self, name: str) -> npt.NDArray[Any]:
+        self[name] = np.full(self._count, -1, dtype=np.int32 if name in _INT32 else np.int64)
+        return self[name]
+
+
+class Rows(Protocol):
+    """Events of rows by number."""
+
+    def __getitem__(self, row: int, /) -> Event: ...
+
+
+class Gathering:
     """Columns while a file is being read."""
 
     def __init__(self) -> None:
-        self.parts: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in PER_ROW + PER_ALLOCATION}
+        self.parts = {
+            name: Growing(np.int32 if name in _INT32 else np.int64, is_narrow=name in _NARROW)
+            for name in PER_ROW + PER_ALLOCATION
+        }
         self.categories, self.names, self.threads = Table(), Table(), Table()
         self.collectives, self.groups, self.dtypes = Table(), Table(), Table()
         self.thread_names: dict[Thread, tuple[str, ...]] = {}
         self.read = 0
         self.is_trace = False
         self._halves: list[Event] = []
-        self._communicates: dict[int, bool] = {}
+        self._is_device = Flags(self.categories, lambda cat: (cat or "").lower() in KERNEL + COPY + RUNTIME)
+        self._communicates = Flags(self.names, lambda name: (name or "").startswith(_COMMUNICATION))
 
     def take(self, events: list[Event]) -> None:
+        """Events in the order of the file."""
         self.read += len(events)
         advance(events=len(events))
         rows = [event for event in events if event.ph == "X"]
         self._take_rows(rows, [row.dur for row in rows])
         self.is_trace = self.is_trace or any(event.ph for event in events)
         if len(rows) < len(events):
-            others = [event for event in events if event.ph in _OTHER_PHASES]
-            self._take_thread_names([e for e in others if e.ph == "M" and e.name == "thread_name"])
-            self._take_allocations([e for e in others if e.ph == "i" and e.name == "[memory]"])
-            self._halves += [event for event in others if event.ph in _HALF_PHASES]
+            self.take_others(events)
+
+    def scanned(self, events: int) -> None:
+        """Counts events whose rows are added, and others given, apart."""
+        self.read += events
+        advance(events=events)
+        self.is_trace = True
+
+    def take_others(self, events: list[Event]) -> None:
+        """What events say that are no complete ones."""
+        others = [event for event in events if event.ph in _OTHER_PHASES]
+        self._take_thread_names([e for e in others if e.ph == "M" and e.name == "thread_name"])
+        self._take_allocations([e for e in others if e.ph == "i" and e.name == "[memory]"])
+        self._halves += [event for event in others if event.ph in _HALF_PHASES]
 
     def take_pairs(self) -> dict[str, int]:
         """Makes rows of beginnings and ends, once all are there; what found no partner, by reason."""
@@ -161,32 +222,48 @@ class _Gathering:
         return left
 
     def _take_rows(self, rows: list[Event], durations: list[msgspec.Raw] | Ints) -> None:
-        part: dict[str, npt.NDArray[Any]] = {
+        part = Part(len(rows))
+        part |= {
             "start_ns": nanoseconds([row.ts for row in rows]),
             "dur_ns": nanoseconds(durations) if isinstance(durations, list) else durations,
             "category": self.categories.codes([row.cat for row in rows]),
             "name": self.names.codes([row.name for row in rows]),
             "thread": self.threads.codes([(row.pid, row.tid) for row in rows]),
         }
-        for name in PER_ROW:
-            if name not in part:
-                part[name] = np.full(len(rows), -1, dtype=np.int32 if name in _INT32 else np.int64)
-        self._fill_device(rows, part)
-        self._fill_communication(rows, part)
-        for name, column in part.items():
-            self.parts[name].append(column)
+        on_device = np.flatnonzero(self.is_device(part["category"]))
+        self._fill_device(rows, part, on_device)
+        self.add_rows(rows, part, on_device)
 
-    def _fill_device(self, rows: list[Event], part: dict[str, npt.NDArray[Any]]) -> None:
-        wanted = [n for cat, n in self.categories.items() if (cat or "").lower() in KERNEL + COPY + RUNTIME]
-        for at in np.flatnonzero(np.isin(part["category"], wanted)).tolist():
+    def is_device(self, category: Small) -> npt.NDArray[np.bool_]:
+        """Which categories are those of device events and launches."""
+        return self._is_device.of(category)
+
+    def add_rows(self, rows: Rows, part: Part, collectives: npt.NDArray[np.int64]) -> None:
+        """Adds rows whose own columns are in ``part``; the numbers of those that may name a collective are given.
+
+        ``rows`` are asked for what communicates alone.
+        """
+        for at in collectives.tolist():
             args = rows[at].args or _NO_ARGS
-            part["correlation"][at] = _int(args.correlation)
-            if args.device is not None or args.stream is not None:
-                part["device"][at], part["stream"][at] = _int(args.device), _int(args.stream)
             if args.collective:
                 self._fill_collective(args, part, at)
+        self._fill_communication(rows, part)
+        for name in PER_ROW:
+            if name in part:
+                self.parts[name].append(part[name])
+            else:
+                self.parts[name].skip(len(part["start_ns"]))
 
-    def _fill_collective(self, args: Args, part: dict[str, npt.NDArray[Any]], at: int) -> None:
+    def _fill_device(self, rows: list[Event], part: Part, on_device: npt.NDArray[np.int64]) -> None:
+        args = [rows[at].args or _NO_ARGS for at in on_device.tolist()]
+        placed = [n for n, one in enumerate(args) if one.device is not None or one.stream is not None]
+        if args:
+            part["correlation"][on_device] = _ints([one.correlation for one in args])
+        if placed:
+            part["device"][on_device[placed]] = _ints([args[n].device for n in placed])
+            part["stream"][on_device[placed]] = _ints([args[n].stream for n in placed])
+
+    def _fill_collective(self, args: Args, part: Part, at: int) -> None:
         part["collective"][at] = self.collectives[str(args.collective)]
         if args.group is not None:
             part["group"][at] = self.groups[str(args.group)]
@@ -197,13 +274,8 @@ class _Gathering:
         part["size_bytes"][at] = _int(elements * width) if elements >= 0 and width else -1
         part["sequence"][at] = _int(args.sequence)
 
-    def _fill_communication(self, rows: list[Event], part: dict[str, npt.NDArray[Any]]) -> None:
-        for name, number in list(self.names.items())[len(self._communicates) :]:
-            self._communicates[number] = (name or "").startswith(_COMMUNICATION)
-        wanted = [number for number, communicates in self._communicates.items() if communicates]
-        if not wanted:
-            return
-        for at in np.flatnonzero(np.isin(part["name"], wanted)).tolist():
+    def _fill_communication(self, rows: Rows, part: Part) -> None:
+        for at in np.flatnonzero(self._communicates.of(part["name"])).tolist():
             args = rows[at].args or _NO_ARGS
             moved = message(bytes(args.dims), bytes(args.types))
             part["elements"][at], part["size_bytes"][at] = _int(moved.elements), _int(moved.size_bytes)
@@ -230,8 +302,8 @@ class _Gathering:
 
     def columns(self, document: Document[Event], cut_short: str) -> Columns:
         dropped = Counter(document.dropped) + Counter(self.take_pairs())
-        whole = {name: _joined(parts, name) for name, parts in self.parts.items()}
-        whole["category"], categories = _lower(whole["category"], tuple(str(c or "") for c in self.categories))
+        whole = {name: parts.whole() for name, parts in self.parts.items()}
+        categories = _lower(whole["category"], tuple(str(c or "") for c in self.categories))
         if cut_short or not document.is_complete:
             dropped.setdefault(CUT_SHORT, 1)
         return Columns(
@@ -253,8 +325,8 @@ class _Gathering:
 
 def columns(path: Path) -> Columns:
     """Raises TraceError when the file cannot be read or is no Chrome trace."""
-    source, gathering = Source(path), _Gathering()
-    document = Document(source.blocks(), _decode)
+    source, gathering = Source(path), Gathering()
+    document = _document(source, gathering)
     for batch in document.batches():
         gathering.take(batch)
     if document.is_bare and gathering.read and not gathering.is_trace:
@@ -265,17 +337,32 @@ def columns(path: Path) -> Columns:
     return gathering.columns(document, source.cut_short)
 
 
+def _document(source: Source, gathering: Gathering) -> Document[Event]:
+    if fast.is_worth(source.content_bytes, fast.WORTH_BYTES):
+        from meshscope.readers.fast.kineto import FastDocument
+
+        return FastDocument(source.blocks, gathering)
+    return Document(source.blocks(), decode)
+
+
 def _int(value: Any) -> int:
     """An int64 that is not negative, or −1."""
     return value if isinstance(value, int) and 0 <= value < 2**63 else -1
 
 
-def _joined(parts: list[npt.NDArray[Any]], name: str) -> npt.NDArray[Any]:
-    empty = np.empty(0, dtype=np.int32 if name in _INT32 else np.int64)
-    return np.concatenate(parts) if parts else empty
+def _ints(values: list[Any]) -> Ints:
+    """:func:`_int` of each."""
+    if set(map(type, values)) == {int}:
+        with suppress(OverflowError):
+            return np.maximum(np.fromiter(values, dtype=np.int64, count=len(values)), -1)
+    return np.array([_int(value) for value in values], dtype=np.int64)
 
 
-def _lower(category: Small, categories: tuple[str, ...]) -> tuple[Small, tuple[str, ...]]:
+def _lower(category: Small, categories: tuple[str, ...]) -> tuple[str, ...]:
+    """The categories in lower case; numbers of those that become one are changed where they stand."""
     table = Table()
     codes = table.codes(name.lower() for name in categories)
-    return (codes[category] if len(codes) else category), tuple(table)
+    if len(table) < len(codes):
+        for first in range(0, len(category), _CHUNK):
+            category[first : first + _CHUNK] = codes[category[first : first + _CHUNK]]
+    return tuple(table)

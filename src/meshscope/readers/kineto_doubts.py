@@ -84,7 +84,8 @@ def _processes(found: Columns, least: tuple[float, int]) -> list[object]:
 
 def none_why(found: Columns) -> str:
     """Why a file without device events has none."""
-    seen = Counter(found.categories[code] for code in found.category.tolist())
+    rows = np.bincount(found.category, minlength=len(found.categories)).tolist()
+    seen = Counter({name: count for name, count in zip(found.categories, rows, strict=True) if count})
     if found.dropped.get(LOST):
         return f"device events: {found.dropped[LOST]}, and none of them with a time"
     if not seen:

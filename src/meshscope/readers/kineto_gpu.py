@@ -6,9 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from meshscope import kinds
-from meshscope.kinds import Kind
+from meshscope.kinds import Kind, is_any
+from meshscope.readers.growing import filled
 from meshscope.readers.kineto_columns import COPY, KERNEL, RUNTIME, Columns
 from meshscope.readers.told import Told, by_name, is_undecided, renamed
+from meshscope.readers.windows import WORK
 
 HOST = ("cpu_op", "operator", "user_annotation", "python_function", "", *RUNTIME)
 
@@ -32,14 +34,16 @@ def told(columns: Columns, is_device: npt.NDArray[np.bool_]) -> Told:
 def is_launch(columns: Columns, is_device: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Runtime calls whose correlation a device event carries."""
     wanted = columns.correlation[is_device]
-    return columns.is_of(RUNTIME) & np.isin(columns.correlation, wanted[wanted > 0])
+    found = columns.is_of(RUNTIME)
+    found[found] = np.isin(columns.correlation[found], wanted[wanted > 0])
+    return found
 
 
 def launches(correlation: npt.NDArray[np.int64], kind: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
     """The row of each device row's launch, −1 where it is not in the file; shape (n,)."""
-    link = np.full(len(kind), -1, dtype=np.int64)
+    link = filled(len(kind), np.int64, -1)
     launch = np.flatnonzero(kind == Kind.LAUNCH)
-    device = np.flatnonzero(np.isin(kind, (Kind.COMPUTE, Kind.COLLECTIVE, Kind.COPY)) & (correlation > 0))
+    device = np.flatnonzero(is_any(kind, WORK) & (correlation > 0))
     if not len(launch) or not len(device):
         return link
     launch = launch[np.argsort(correlation[launch], kind="stable")]

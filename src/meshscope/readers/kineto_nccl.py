@@ -27,6 +27,8 @@ _EXCHANGES = frozenset({"all_to_all", "gather", "scatter", "send", "recv", "send
 def annotated(columns: Columns, told: Told) -> tuple[Told, Ints]:
     """``told`` with the collectives that only annotations name, and the sizes of all rows, shape (n,)."""
     kernels = np.flatnonzero((told.kind == Kind.COLLECTIVE) & (columns.collective < 0))
+    if not len(kernels):
+        return told, columns.size_bytes
     launch = kineto_gpu.launches(columns.correlation, told.kind)[kernels]
     kernels, launch = kernels[launch >= 0], launch[launch >= 0]
     around = _around(columns, launch)

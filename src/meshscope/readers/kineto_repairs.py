@@ -69,7 +69,7 @@ def _without(found: Columns, rows: Mask, reason: str) -> Columns:
     if not count:
         return found
     found.dropped[reason] = found.dropped.get(reason, 0) + count
-    return replace(found, **{name: getattr(found, name)[~rows] for name in PER_ROW})
+    return found.kept(~rows)
 
 
 def _no_time(found: Columns) -> Mask:
@@ -140,9 +140,12 @@ def _streams(found: Columns, rows: Ints) -> Ints:
     device, stream, thread = found.device[rows], found.stream[rows], found.thread[rows]
     thread = np.where(stream >= 0, -1, thread)
     numbers = np.zeros(len(rows), dtype=np.int64)
+    count = 1
     for column in (device, stream, thread):
-        values, codes = np.unique(column, return_inverse=True)
-        numbers = np.unique(numbers * len(values) + codes, return_inverse=True)[1]
+        least, width = int(column.min()), int(column.max()) - int(column.min()) + 1
+        codes = column - least if count * width < 2**62 else np.unique(column, return_inverse=True)[1]
+        width = width if count * width < 2**62 else int(codes.max()) + 1
+        numbers, count = numbers * width + codes, count * width
     return numbers
 
 

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import importlib
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
 from meshscope.errors import TraceError
+from meshscope.readers.ahead import ahead
 from meshscope.readers.meter import advance
+
+Room = Callable[[int], memoryview]
+"""Where so many bytes may be written to until it is called again."""
 
 _GZIP = b"\x1f\x8b"
 BLOCK_BYTES = 1 << 22
 _STEP_BYTES = 1 << 14
+_MOST_PACKED = 1100  # deflate makes nothing smaller than by this factor
 
 
 @dataclass
@@ -27,17 +34,48 @@ class Source:
     block_bytes: int = BLOCK_BYTES
     cut_short: str = field(default="", init=False)
 
-    def blocks(self) -> Iterator[bytes]:
-        """The content from its beginning. Raises TraceError when the file cannot be read."""
+    @property
+    def content_bytes(self) -> int:
+        """About how large the content is; of a gzip file what its last member says. 0 when it cannot be read."""
+        try:
+            with self.path.open("rb") as file:
+                is_packed = file.read(len(_GZIP)) == _GZIP
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(0, size - 4))
+                said = int.from_bytes(file.read(4), "little") if is_packed else 0
+        except OSError:
+            return 0
+        # A member says its size modulo 2³², and the last of several its own alone; text is packed at least 4 to 1.
+        return max(said if said < _MOST_PACKED * size else 0, 4 * size) if is_packed else size
+
+    def blocks(self, room: Room | None = None) -> Iterator[bytes | memoryview]:
+        """The content from its beginning. Raises TraceError when the file cannot be read.
+
+        Where there is ``room``, what need not be unpacked is read into it, but for the first block, and the rest is
+        unpacked ahead.
+        """
         try:
             with self.path.open("rb") as file:
                 is_packed = file.read(len(_GZIP)) == _GZIP
                 file.seek(0)
-                yield from self._unpacked(file) if is_packed else iter(lambda: _read(file, self.block_bytes), b"")
+                if not is_packed:
+                    yield from self._plain(file, room)
+                else:
+                    unpacked = self._unpacked(file)
+                    yield from unpacked if room is None else ahead(unpacked)
         except OSError as error:
             raise TraceError(
                 f"{self.path.name} cannot be read: {error.strerror or error}.", hint="Check its path and permissions."
             ) from error
+
+    def _plain(self, file: BufferedReader, room: Room | None) -> Iterator[bytes | memoryview]:
+        while block := _read(file, self.block_bytes):
+            yield block
+            if room is not None:
+                break
+        while room is not None and (size := file.readinto(place := room(self.block_bytes))):
+            advance(read_bytes=size)
+            yield place[:size]
 
     def _unpacked(self, file: IO[bytes]) -> Iterator[bytes]:
         start, damage = _unzip()
@@ -69,7 +107,7 @@ def _read(file: IO[bytes], size_bytes: int) -> bytes:
 
 def head(path: Path, size_bytes: int = 4096) -> bytes:
     """The first bytes of a file's content, unpacked. Raises TraceError when the file cannot be read."""
-    return next(iter(Source(path, max(size_bytes, 64)).blocks()), b"")[:size_bytes]
+    return bytes(next(iter(Source(path, max(size_bytes, 64)).blocks()), b""))[:size_bytes]
 
 
 def _up_to_damage(file: IO[bytes], skip: int) -> Iterator[bytes]:

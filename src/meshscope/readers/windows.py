@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from meshscope.kinds import Kind
+from meshscope.kinds import Kind, is_any
+from meshscope.readers.growing import room
 from meshscope.spans import SpanTable
 
 Ints = npt.NDArray[np.int64]
@@ -15,6 +16,7 @@ Small = npt.NDArray[np.int32]
 
 EARLIEST_UNIX_NS = 946_684_800_000_000_000  # the year 2000: anything less is no wall time
 NO_ABSOLUTE_TIME = ("t0_unix_ns", "the trace does not say when it was made, so its first event is at 0")
+_CHUNK = 1 << 18
 WORK = (Kind.COMPUTE, Kind.COLLECTIVE, Kind.COPY)
 
 
@@ -32,16 +34,25 @@ def step_bounds(marks: Iterable[tuple[int, int, int]]) -> tuple[Ints, Ints]:
 def step_of(start_ns: Ints, steps: Ints, step_ns: Ints) -> Small:
     """The step in which each row starts, −1 outside all of them; shape of ``start_ns``."""
     if not len(steps):
-        return np.full(len(start_ns), -1, dtype=np.int32)
+        return np.broadcast_to(np.int32(-1), len(start_ns))
     order = np.argsort(step_ns[:, 0], kind="stable")
-    at = np.searchsorted(step_ns[order, 0], start_ns, side="right") - 1
-    chosen = order[np.maximum(at, 0)]
-    is_inside = (at >= 0) & (start_ns < step_ns[chosen, 1])
-    return np.where(is_inside, steps[chosen], -1).astype(np.int32)
+    found = room(len(start_ns), np.int32)
+    for first in range(0, len(start_ns), _CHUNK):
+        some_ns = start_ns[first : first + _CHUNK]
+        at = np.searchsorted(step_ns[order, 0], some_ns, side="right") - 1
+        chosen = order[np.maximum(at, 0)]
+        is_inside = (at >= 0) & (some_ns < step_ns[chosen, 1])
+        found[first : first + _CHUNK] = np.where(is_inside, steps[chosen], -1)
+    return found
 
 
 def extent(spans: SpanTable) -> tuple[int, int]:
     """From the first device event's start to the last one's end; of all rows where there is none."""
-    rows = np.isin(spans.kind, WORK)
-    rows = rows if rows.any() else np.ones(len(spans), dtype=bool)
-    return (int(spans.start_ns[rows].min()), int(spans.end_ns[rows].max())) if rows.any() else (0, 0)
+    if not len(spans):
+        return 0, 0
+    rows = is_any(spans.kind, WORK)
+    work = rows if rows.any() else np.ones(len(spans), dtype=bool)
+    bounds = np.iinfo(np.int64)
+    return int(spans.start_ns.min(where=work, initial=bounds.max)), int(
+        spans.end_ns.max(where=work, initial=bounds.min)
+    )

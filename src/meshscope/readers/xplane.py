@@ -22,7 +22,7 @@ from meshscope.readers.windows import EARLIEST_UNIX_NS, NO_ABSOLUTE_TIME, WORK, 
 from meshscope.readers.xplane_cpu import Marks, host_plane, host_rows, step_marks
 from meshscope.readers.xplane_device import device_kind, device_planes, device_rows, device_steps, encloses
 from meshscope.readers.xplane_programs import programs
-from meshscope.readers.xplane_rows import Rows, Tables
+from meshscope.readers.xplane_rows import NO_ROWS, Rows, Tables
 from meshscope.readers.xplane_space import NOT_A_PART, Space, space
 from meshscope.spans import Counts, Window
 
@@ -131,12 +131,9 @@ def _window(
 
 def _nothing(found: Space, why: str = "") -> Window:
     """The window of a file in which no device did anything, or no one can tell which."""
-    none = np.empty(0, dtype=np.int64)
-    small = none.astype(np.int32)
-    rows = Rows(none, none, small, small, none.astype(np.uint8), small, small, small)
     why = why or f"no operation on any device plane, and none of JAX on CPU (events read: {found.read})"
     lost = sum((plane.dropped for plane in found.planes), Counter[str]())
-    window = _window(found, rows, Tables(), [], 0, "none", (("breakdown", why),), lost)
+    window = _window(found, NO_ROWS, Tables(), [], 0, "none", (("breakdown", why),), lost)
     return replace(window, rank_from="order")
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,13 +16,12 @@ import numpy.typing as npt
 
 from meshscope import kinds
 from meshscope.kinds import Kind
-from meshscope.readers.xplane_programs import Programs
-from meshscope.readers.xplane_rows import Rows, Tables, joined, with_async_pairs
-from meshscope.readers.xplane_space import Line, Plane, Space
+from meshscope.readers.xplane_programs import Programs, instructions
+from meshscope.readers.xplane_rows import NO_ROWS, Rows, Tables, joined, with_async_pairs
+from meshscope.readers.xplane_space import Line, Plane, Space, Told
 
 Ints = npt.NDArray[np.int64]
 Marks = list[tuple[int, int, int]]
-Operation = tuple[int, str, int, int | None]
 
 _WAITS = ("Rendezvous", "Wait: pending_threads")
 _MEMBERS = re.compile(r"global_devices=\[([\d, ]*)\]")
@@ -50,13 +48,17 @@ def host_plane(space: Space) -> Plane | None:
 def step_marks(plane: Plane) -> Marks:
     """Events with a ``step_num``: what ``StepTraceAnnotation`` leaves."""
     wanted = plane.stat_ids.get("step_num")
-    return [
-        (number, int(line.start_ns[row]), int(line.end_ns[row]))
-        for line in plane.lines
-        for row in plane.rows_with(line, wanted).tolist()
-        for stat in line.events[row].stats
-        if stat.metadata_id == wanted and (number := plane.number(stat)) is not None
-    ]
+    marks: Marks = []
+    if wanted is None:
+        return marks
+    for line in plane.lines:
+        rows = plane.rows_with(line, wanted)
+        codes, values = line.events.stats(plane, rows, wanted)
+        numbers = [plane.number(value) for value in values]
+        for row, code in zip(rows.tolist(), codes.tolist(), strict=True):
+            if (number := numbers[code]) is not None:
+                marks.append((number, int(line.start_ns[row]), int(line.end_ns[row])))
+    return marks
 
 
 def host_rows(plane: Plane, tables: Tables, programs: Programs) -> Found:
@@ -64,10 +66,9 @@ def host_rows(plane: Plane, tables: Tables, programs: Programs) -> Found:
     parts: dict[int, list[Rows]] = defaultdict(list)
     dropped: Counter[str] = Counter()
     for line in plane.lines:
-        operations = list(_operations(plane, line))
-        if not operations:
+        rows, device = _operations(plane, line, tables, programs)
+        if not len(rows):
             continue
-        rows, device = _told(line, operations, tables, programs)
         waits, owner = _waits(plane, line, rows, tables, dropped)
         for ordinal in np.unique(device).tolist():
             parts[ordinal].append(rows.take(device == ordinal))
@@ -78,39 +79,36 @@ def host_rows(plane: Plane, tables: Tables, programs: Programs) -> Found:
     return Found(devices, step_marks(plane), dropped)
 
 
-def _operations(plane: Plane, line: Line) -> Iterator[Operation]:
-    """(row, instruction, device ordinal, program) of the events that carry out an instruction."""
+def _operations(plane: Plane, line: Line, tables: Tables, programs: Programs) -> tuple[Rows, Ints]:
+    """The events of one thread that carry out an instruction, and the device of each."""
     op, ordinal = plane.stat_ids.get("hlo_op"), plane.stat_ids.get("device_ordinal")
-    program = plane.stat_ids.get("program_id")
-    for row in plane.rows_with(line, op, ordinal).tolist():
-        event = line.events[row]
-        stats = {stat.metadata_id: stat for stat in event.stats if stat.metadata_id in (op, ordinal, program)}
-        device = plane.number(stats[ordinal])
-        if device is not None:
-            number = plane.value(stats[program]) if program in stats else None
-            yield row, str(plane.value(stats[op])), device, number if isinstance(number, int) else None
-
-
-def _told(line: Line, operations: list[Operation], tables: Tables, programs: Programs) -> tuple[Rows, Ints]:
-    """The operations of one thread and the device of each."""
-    at = np.array([row for row, _, _, _ in operations], dtype=np.int64)
-    name = tables.names.codes(instruction for _, instruction, _, _ in operations)
-    device = np.array([ordinal for _, _, ordinal, _ in operations], dtype=np.int64)
+    at = plane.rows_with(line, op, ordinal)
+    if op is None or ordinal is None or not len(at):
+        return NO_ROWS, at
+    codes, values = line.events.stats(plane, at, ordinal)
+    numbers = [plane.number(value) for value in values]
+    device = np.array([-1 if number is None else number for number in numbers], dtype=np.int64)[codes]
+    at, device = at[device >= 0], device[device >= 0]
+    codes, values = line.events.stats(plane, at, op)
+    names = tuple(map(str, values))
+    name = tables.names.codes(names)[codes]
     rows = tables.rows(name, line.start_ns[at], line.end_ns[at], lane=line.name, rules=kinds.INSTRUCTIONS)
-    programs.tell(rows, ((at, program, name) for at, (_, name, _, program) in enumerate(operations)), tables)
-    enclosing = _enclosing([instruction for _, instruction, _, _ in operations], rows, device)
+    programs.tell(rows, instructions(plane, line, at, op), tables)
+    enclosing = _enclosing(Told(codes, names), rows, device)
     rows.kind[enclosing], rows.rule[enclosing] = Kind.OTHER, tables.rules[ENCLOSES]
     return rows, device
 
 
-def _enclosing(instructions: list[str], rows: Rows, device: Ints) -> list[int]:
+def _enclosing(instruction: Told, rows: Rows, device: Ints) -> Ints:
     """Loops and branches always; a ``call`` when it holds another operation of its device (it may be a leaf)."""
-    found = [row for row, name in enumerate(instructions) if _CONTROL.match(name)]
-    for row in (row for row, name in enumerate(instructions) if _CALL.match(name)):
+    is_control = np.array([bool(_CONTROL.match(name)) for name in instruction.values], dtype=np.bool_)
+    is_call = np.array([bool(_CALL.match(name)) for name in instruction.values], dtype=np.bool_)
+    found = np.flatnonzero(is_control[instruction.codes]).tolist()
+    for row in np.flatnonzero(is_call[instruction.codes]).tolist():
         inside = (rows.start_ns >= rows.start_ns[row]) & (rows.end_ns <= rows.end_ns[row]) & (device == device[row])
         if inside.sum() > 1:
             found.append(row)
-    return found
+    return np.array(found, dtype=np.int64)
 
 
 def _waits(plane: Plane, line: Line, rows: Rows, tables: Tables, dropped: Counter[str]) -> tuple[Rows, Ints]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from meshscope import kinds
 from meshscope.kinds import Kind
-from meshscope.readers.xplane_programs import PROGRAM, Programs
+from meshscope.readers.xplane_programs import PROGRAM, Programs, instructions
 from meshscope.readers.xplane_rows import Rows, Tables, joined, with_async_pairs
 from meshscope.readers.xplane_space import Line, Plane, Space
 
@@ -56,11 +56,10 @@ def device_steps(plane: Plane) -> list[tuple[int, int, int]]:
     found = []
     for line in plane.lines:
         if line.name == "Steps":
-            for name, start_ns, end_ns in zip(
-                plane.names(line), line.start_ns.tolist(), line.end_ns.tolist(), strict=True
-            ):
-                if name.isdecimal() and len(name) < 10:
-                    found.append((int(name), start_ns, end_ns))
+            codes, names = plane.names(line)
+            numbers = [int(name) if name.isdecimal() and len(name) < 10 else -1 for name in names]
+            bounds = zip(codes.tolist(), line.start_ns.tolist(), line.end_ns.tolist(), strict=True)
+            found += [(numbers[code], start, end) for code, start, end in bounds if numbers[code] >= 0]
     return found
 
 
@@ -69,7 +68,8 @@ def _operation_lines(plane: Plane) -> list[Line]:
 
 
 def _line_rows(plane: Plane, line: Line, tables: Tables, programs: Programs) -> Rows:
-    name = tables.names.codes(plane.names(line))
+    codes, names = plane.names(line)
+    name = tables.names.codes(names)[codes]
     is_stream = line.name.startswith("Stream #")
     rules = kinds.XLA_KERNELS if is_stream else kinds.INSTRUCTIONS
     rows = tables.rows(name, line.start_ns, line.end_ns, lane=line.name, rules=rules)
@@ -80,17 +80,18 @@ def _line_rows(plane: Plane, line: Line, tables: Tables, programs: Programs) -> 
 
 def _tell_by_instruction(plane: Plane, line: Line, rows: Rows, tables: Tables, programs: Programs) -> None:
     """A kernel with a name of its own is a collective when the instruction it carries out is one."""
-    wanted, program = plane.stat_ids.get("hlo_op"), plane.stat_ids.get("program_id")
+    wanted = plane.stat_ids.get("hlo_op")
+    at = plane.rows_with(line, wanted)
+    if wanted is None or not len(at):
+        return
     yours = np.isin(rows.rule, [tables.rules[rule.name] for rule in kinds.yours()])
-    for row in plane.rows_with(line, wanted).tolist():
-        stats = {stat.metadata_id: stat for stat in line.events[row].stats if stat.metadata_id in (wanted, program)}
-        instruction = str(plane.value(stats[wanted]))
-        number = plane.value(stats[program]) if program in stats else None
-        told = programs.opcode(number, instruction) if isinstance(number, int) else ""
+    for some, instruction, number in instructions(plane, line, at, wanted):
+        told = programs.opcode(number, instruction)
         rule = _rule_of(told or instruction)
-        if rule is not None and not yours[row]:
-            rows.kind[row], rows.rule[row] = Kind.COLLECTIVE, tables.rules[PROGRAM if told else rule.name]
-            rows.collective[row] = tables.collectives[kinds.collective(told or instruction)]
+        if rule is not None:
+            mine = at[some][~yours[at[some]]]
+            rows.kind[mine], rows.rule[mine] = Kind.COLLECTIVE, tables.rules[PROGRAM if told else rule.name]
+            rows.collective[mine] = tables.collectives[kinds.collective(told or instruction)]
 
 
 def _rule_of(instruction: str) -> kinds.Rule | None:

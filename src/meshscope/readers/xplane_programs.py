@@ -6,17 +6,22 @@ transposition that follows the gathering ``all_gather.7``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from google.protobuf.message import DecodeError
 
 from meshscope import kinds
 from meshscope.kinds import Kind
 from meshscope.readers.xplane_messages import message
 from meshscope.readers.xplane_rows import Rows, Tables
-from meshscope.readers.xplane_space import Space
+from meshscope.readers.xplane_space import Line, Plane, Space, Told
+
+Ints = npt.NDArray[np.int64]
+Instruction = tuple[Ints, str, int | None]
+"""Places of rows, the instruction that they carry out, and its program where they say it."""
 
 PROGRAM = "the compiled program"
 """The rule cited where the program says what an instruction is."""
@@ -32,21 +37,37 @@ class Programs:
         """What the instruction does (``all-reduce``); "" where no program in the file says it."""
         return "" if program is None else self.opcodes.get(program, {}).get(instruction, "")
 
-    def tell(self, rows: Rows, instructions: Iterable[tuple[int, int | None, str]], tables: Tables) -> None:
-        """Sets kinds of rows, given as (row, program, instruction), by their programs.
+    def tell(self, rows: Rows, instructions: Iterable[Instruction], tables: Tables) -> None:
+        """Sets kinds of rows by their programs.
 
         A user's rule has decided already; copies that carry out a collective are part of it.
         """
         yours = np.isin(rows.rule, [tables.rules[rule.name] for rule in kinds.yours()])
-        for row, program, instruction in instructions:
+        for some, instruction, program in instructions:
             opcode = self.opcode(program, instruction)
-            if not opcode or yours[row]:
+            at = some[~yours[some]]
+            if not opcode or not len(at):
                 continue
             if kinds.INSTRUCTIONS[0].finds(opcode):
-                rows.kind[row], rows.rule[row] = Kind.COLLECTIVE, tables.rules[PROGRAM]
-                rows.collective[row] = tables.collectives[kinds.collective(opcode)]
-            elif rows.kind[row] == Kind.COLLECTIVE and kinds.JAX.finds(instruction):
-                rows.kind[row], rows.rule[row], rows.collective[row] = Kind.COMPUTE, tables.rules[PROGRAM], -1
+                rows.kind[at], rows.rule[at] = Kind.COLLECTIVE, tables.rules[PROGRAM]
+                rows.collective[at] = tables.collectives[kinds.collective(opcode)]
+            elif kinds.JAX.finds(instruction) and len(at := at[rows.kind[at] == Kind.COLLECTIVE]):
+                rows.kind[at], rows.rule[at], rows.collective[at] = Kind.COMPUTE, tables.rules[PROGRAM], -1
+
+
+def instructions(plane: Plane, line: Line, rows: Ints, instruction: int) -> Iterator[Instruction]:
+    """Each instruction of each program that some rows carry out; ``instruction`` is the stat that says which."""
+    program = plane.stat_ids.get("program_id")
+    codes, names = line.events.stats(plane, rows, instruction)
+    of, numbers = (
+        Told(np.full(len(rows), -1, dtype=np.int32), ()) if program is None else line.events.stats(plane, rows, program)
+    )
+    pair = codes.astype(np.int64) * (len(numbers) + 1) + of + 1
+    order = np.argsort(pair, kind="stable")
+    for some in np.split(order, np.flatnonzero(np.diff(pair[order])) + 1):
+        if len(some):
+            number = numbers[of[some[0]]] if of[some[0]] >= 0 else None
+            yield some, str(names[codes[some[0]]]), number if isinstance(number, int) else None
 
 
 def programs(space: Space) -> Programs:

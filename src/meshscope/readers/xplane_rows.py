@@ -40,6 +40,11 @@ class Rows:
         return Rows(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
 
+_NONE = np.empty(0, dtype=np.int64)
+_NO_NUMBERS = _NONE.astype(np.int32)
+NO_ROWS = Rows(_NONE, _NONE, _NO_NUMBERS, _NO_NUMBERS, _NONE.astype(np.uint8), _NO_NUMBERS, _NO_NUMBERS, _NO_NUMBERS)
+
+
 def joined(parts: list[Rows]) -> Rows:
     """The rows of all parts, by start."""
     whole = Rows(*(np.concatenate([getattr(part, name) for part in parts]) for name in Rows.__dataclass_fields__))

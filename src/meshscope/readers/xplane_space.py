@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from google.protobuf.message import DecodeError
 
+from meshscope import fast
 from meshscope.errors import TraceError
 from meshscope.readers.chrome import CUT_SHORT
+from meshscope.readers.tables import Table
 from meshscope.readers.time_bounds import (
     DAY_NS,
     LATEST_NS,
@@ -34,6 +37,7 @@ from meshscope.readers.time_bounds import (
 from meshscope.readers.xplane_messages import message
 
 Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
 
 NOT_A_PLANE = "a plane that is not protobuf"
 NOT_A_PART = "a part of a plane that is not protobuf"
@@ -41,27 +45,99 @@ NO_FIELD = "bytes that are no protobuf field"
 NAMELESS = "an event whose name is not in the file"
 
 _PLANE, _VARINT, _FIXED64, _LENGTH, _FIXED32 = 1, 0, 1, 2, 5
+_LARGEST_BYTES = 1 << 31
 _INSTRUCTION = re.compile(r"^%?[a-z][\w.-]*$")
 _REPLACED = b"\xef\xbf\xbd"
 
 
+class Told(NamedTuple):
+    """One value for each of some rows: ``values[codes]``, −1 for none. Values stand in order of first appearance."""
+
+    codes: Codes
+    values: tuple[Any, ...]
+
+
+class Events(Protocol):
+    """The n events of one line."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, row: int, /) -> Any:
+        """The message of one."""
+
+    def take(self, rows: Ints) -> Events:
+        """The events of some numbers."""
+
+    def columns(self) -> tuple[Ints, Ints, Ints]:
+        """``metadata_id``, ``offset_ps`` and ``duration_ps``, each of shape (n,)."""
+
+    def carrying(self, rows: Ints, stat: int) -> npt.NDArray[np.bool_]:
+        """Which rows carry a stat."""
+
+    def stats(self, plane: Plane, rows: Ints, stat: int) -> Told:
+        """The value of a stat in each row; the last where a row carries several."""
+
+
+class Messages:
+    """Events as protobuf decoded them."""
+
+    def __init__(self, events: Any) -> None:
+        self._events = events
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def __getitem__(self, row: int, /) -> Any:
+        return self._events[row]
+
+    def take(self, rows: Ints) -> Messages:
+        return Messages([self._events[row] for row in rows.tolist()])
+
+    def columns(self) -> tuple[Ints, Ints, Ints]:
+        return self._column("metadata_id"), self._column("offset_ps"), self._column("duration_ps")
+
+    def _column(self, field: str) -> Ints:
+        return np.fromiter(map(attrgetter(field), self._events), dtype=np.int64, count=len(self._events))
+
+    def carrying(self, rows: Ints, stat: int) -> npt.NDArray[np.bool_]:
+        found = (any(one.metadata_id == stat for one in self._events[row].stats) for row in rows.tolist())
+        return np.fromiter(found, dtype=np.bool_, count=len(rows))
+
+    def stats(self, plane: Plane, rows: Ints, stat: int) -> Told:
+        table = Table()
+        codes = np.full(len(rows), -1, dtype=np.int32)
+        for place, row in enumerate(rows.tolist()):
+            carried = [one for one in self._events[row].stats if one.metadata_id == stat]
+            if carried:
+                value = plane.value(carried[-1])
+                codes[place] = table[type(value), value]  # 1 and 1.0 are two
+        return Told(codes, tuple(value for _, value in table))
+
+
+class RawLine(NamedTuple):
+    """A line as its file has it."""
+
+    name: str
+    timestamp_ns: int
+    events: Events
+
+
 @dataclass(frozen=True, eq=False)
 class Line:
-    """One line of a plane: n events, times as the file counts them, ``metadata`` ids (all of shape (n,)), messages."""
+    """One line of a plane: n events, times as the file counts them, ``metadata`` ids (all of shape (n,))."""
 
     name: str
     start_ns: Ints
     end_ns: Ints
     metadata: Ints
-    events: Any
+    events: Events
 
     def __len__(self) -> int:
         return len(self.start_ns)
 
     def take(self, rows: Ints) -> Line:
         """The events of some numbers."""
-        events = [self.events[row] for row in rows.tolist()]
-        return Line(self.name, self.start_ns[rows], self.end_ns[rows], self.metadata[rows], events)
+        return Line(self.name, self.start_ns[rows], self.end_ns[rows], self.metadata[rows], self.events.take(rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,19 +150,27 @@ class Plane:
 
     message: Any
     dropped: Counter[str] = field(default_factory=Counter)
+    scanned: tuple[RawLine, ...] | None = None
+
+    @cached_property
+    def raw_lines(self) -> tuple[RawLine, ...]:
+        """The lines as they stand in the file, from the message unless they were scanned apart from it."""
+        if self.scanned is not None:
+            return self.scanned
+        return tuple(RawLine(text(line.name), line.timestamp_ns, Messages(line.events)) for line in self.message.lines)
 
     @cached_property
     def name(self) -> str:
-        return _text(self.message.name)
+        return text(self.message.name)
 
     @cached_property
     def event_names(self) -> dict[int, str]:
         entries = self.message.event_metadata
-        return {entry.key or entry.value.id: _text(entry.value.name) for entry in entries}
+        return {entry.key or entry.value.id: text(entry.value.name) for entry in entries}
 
     @cached_property
     def stat_names(self) -> dict[int, str]:
-        return {entry.key or entry.value.id: _text(entry.value.name) for entry in self.message.stat_metadata}
+        return {entry.key or entry.value.id: text(entry.value.name) for entry in self.message.stat_metadata}
 
     @cached_property
     def stat_ids(self) -> dict[str, int]:
@@ -96,15 +180,20 @@ class Plane:
     def lines(self) -> tuple[Line, ...]:
         """The lines, without events whose time or name cannot be told."""
         named = np.array(sorted(self.event_names), dtype=np.int64)
-        return tuple(_lines(self.message.lines, named, self.dropped))
+        return tuple(_lines(self.raw_lines, named, self.dropped))
 
     def stats(self, owner: Any) -> dict[str, Any]:
         """The stats of an event or of the plane itself, by name; references resolved."""
         return {self.stat_names.get(stat.metadata_id, ""): self.value(stat) for stat in owner.stats}
 
-    def names(self, line: Line) -> list[str]:
-        """The names of a line's events, in order."""
-        return [self.event_names.get(number, "") for number in line.metadata.tolist()]
+    def names(self, line: Line) -> Told:
+        """The names of a line's events."""
+        numbers, first, codes = np.unique(line.metadata, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        place = np.empty(len(order), dtype=np.int32)
+        place[order] = np.arange(len(order), dtype=np.int32)
+        names = tuple(self.event_names.get(number, "") for number in numbers[order].tolist())
+        return Told(place[codes.reshape(-1)], names)
 
     def rows_with(self, line: Line, *stats: int | None) -> Ints:
         """Events of a line that carry all of some stats, by stat id; none when an id is None.
@@ -112,17 +201,14 @@ class Plane:
         Going through stats is costly, and most events are a thread pool's: of names that no instruction can have
         only the first event is looked at.
         """
-        wanted = set(stats)
+        wanted = [stat for stat in stats if stat is not None]
+        if len(wanted) < len(stats):
+            return np.empty(0, dtype=np.int64)
         numbers, first = np.unique(line.metadata, return_index=True)
         is_open = [_INSTRUCTION.match(self.event_names.get(number, "")) is not None for number in numbers.tolist()]
-        candidates = [
-            number
-            for number, row, is_any in zip(numbers.tolist(), first.tolist(), is_open, strict=True)
-            if is_any or _carries(line.events[row], wanted)
-        ]
-        rows = np.flatnonzero(np.isin(line.metadata, candidates))
-        kept = [row for row in rows.tolist() if _carries(line.events[row], wanted)]
-        return np.array(kept, dtype=np.int64)
+        is_candidate = np.array(is_open, dtype=np.bool_) | _carrying(line, first, wanted)
+        rows = np.flatnonzero(np.isin(line.metadata, numbers[is_candidate]))
+        return rows[_carrying(line, rows, wanted)]
 
     def value(self, stat: Any) -> Any:
         which = stat.WhichOneof("value")
@@ -131,11 +217,11 @@ class Plane:
         value = getattr(stat, which)
         if which == "ref_value":
             return self.stat_names.get(value, "")
-        return _text(value) if isinstance(value, bytes) else value
+        return text(value) if isinstance(value, bytes) else value
 
-    def number(self, stat: Any) -> int | None:
-        """A stat that counts something, below 2³¹; None where it is anything else."""
-        value = self.value(stat)
+    @staticmethod
+    def number(value: Any) -> int | None:
+        """The value of a stat that counts something, below 2³¹; None where it is anything else."""
         if isinstance(value, str) and value.isdecimal():
             value = int(value)
         return value if isinstance(value, int) and 0 <= value < 2**31 else None
@@ -150,7 +236,7 @@ class Space:
 
     @cached_property
     def read(self) -> int:
-        return sum(len(line.events) for plane in self.planes for line in plane.message.lines)
+        return sum(len(line.events) for plane in self.planes for line in plane.raw_lines)
 
     @property
     def is_complete(self) -> bool:
@@ -170,13 +256,27 @@ def space(content: bytes) -> Space:
     """Raises TraceError when no plane can be decoded."""
     dropped: Counter[str] = Counter()
     planes = []
+    is_fast = len(content) < _LARGEST_BYTES and fast.is_worth(len(content), fast.WORTH_BYTES)
     for number, part, is_whole in _fields(memoryview(content), dropped):
-        plane = _plane(part, dropped, is_whole=is_whole) if number == _PLANE else None
+        plane = None
+        if number == _PLANE and is_whole and is_fast:
+            plane = _scanned(part)
+        if number == _PLANE and plane is None:
+            plane = _plane(part, dropped, is_whole=is_whole)
         if plane is not None:
             planes.append(plane)
     if not planes:
         raise _unreadable(content)
     return Space(tuple(planes), dropped)
+
+
+def _scanned(part: memoryview) -> Plane | None:
+    """A whole plane whose lines stay as they lie; None where there is anything odd about it."""
+    from meshscope.readers.fast.xplane import plane
+
+    with suppress(DecodeError):
+        return plane(part)
+    return None
 
 
 def _plane(part: memoryview, dropped: Counter[str], *, is_whole: bool) -> Plane | None:
@@ -266,7 +366,7 @@ def _varint(content: memoryview, at: int) -> tuple[int, int]:
     raise ValueError("a varint has at most ten bytes")
 
 
-def _lines(lines: Any, named: Ints, dropped: Counter[str]) -> Iterator[Line]:
+def _lines(lines: Iterable[RawLine], named: Ints, dropped: Counter[str]) -> Iterator[Line]:
     """Lines without the events that cannot be so. Those years from the others of the plane are among them."""
     found = [_line(line, named, dropped) for line in lines]
     start_ns = np.concatenate([line.start_ns for line in found]) if found else np.empty(0, dtype=np.int64)
@@ -281,12 +381,10 @@ def _lines(lines: Any, named: Ints, dropped: Counter[str]) -> Iterator[Line]:
         at += len(line)
 
 
-def _line(line: Any, named: Ints, dropped: Counter[str]) -> Line:
+def _line(line: RawLine, named: Ints, dropped: Counter[str]) -> Line:
     """Picoseconds to ns: the start and the *end* are floored (floored durations would open gaps)."""
     events = line.events
-    offset_ps = np.fromiter((event.offset_ps for event in events), dtype=np.int64, count=len(events))
-    duration_ps = np.fromiter((event.duration_ps for event in events), dtype=np.int64, count=len(events))
-    metadata = np.fromiter((event.metadata_id for event in events), dtype=np.int64, count=len(events))
+    metadata, offset_ps, duration_ps = events.columns()
     is_timed = (offset_ps > -LATEST_NS) & (offset_ps < LATEST_NS) & (abs(line.timestamp_ns) < LATEST_NS)
     keep = np.ones(len(events), dtype=bool)
     for reason, fits in (
@@ -299,7 +397,7 @@ def _line(line: Any, named: Ints, dropped: Counter[str]) -> Line:
             dropped[reason] += int((keep & ~fits).sum())
             keep &= fits
     found = Line(
-        name=_text(line.name),
+        name=line.name,
         start_ns=line.timestamp_ns + offset_ps // 1000,
         end_ns=line.timestamp_ns + (offset_ps + duration_ps) // 1000,
         metadata=metadata,
@@ -308,9 +406,14 @@ def _line(line: Any, named: Ints, dropped: Counter[str]) -> Line:
     return found if keep.all() else found.take(np.flatnonzero(keep))
 
 
-def _carries(event: Any, stats: set[int | None]) -> bool:
-    return stats <= {stat.metadata_id for stat in event.stats}
+def _carrying(line: Line, rows: Ints, stats: list[int]) -> npt.NDArray[np.bool_]:
+    """Which rows carry all of some stats."""
+    found = np.ones(len(rows), dtype=np.bool_)
+    for stat in stats:
+        found[found] = line.events.carrying(rows[found], stat)
+    return found
 
 
-def _text(raw: bytes) -> str:
+def text(raw: bytes) -> str:
+    """A name, which need not be UTF-8."""
     return raw.decode("utf-8", "replace")

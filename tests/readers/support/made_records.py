@@ -97,11 +97,12 @@ def as_jax_json(content: bytes, *, is_perfetto: bool = False) -> bytes:
         events.append({"ph": "M", "pid": pid, "name": "process_name", "args": {"name": plane.name}})
         for tid, (line, told) in enumerate(zip(plane.lines, plane.message.lines, strict=True), 1):
             events.append({"ph": "M", "pid": pid, "tid": tid, "name": "thread_name", "args": {"name": line.name}})
-            for name, event in zip(plane.names(line), told.events, strict=True):
+            codes, names = plane.names(line)
+            for code, event in zip(codes.tolist(), told.events, strict=True):
                 start_us = (told.timestamp_ns * 1000 + event.offset_ps) / 1e6
                 one = {"ph": "X", "pid": pid, "tid": tid, "ts": start_us, "dur": max(event.duration_ps, 1) / 1e6}
                 stats = {key: str(value) for key, value in plane.stats(event).items() if value is not None}
-                events.append(one | {"name": name, "args": stats})
+                events.append(one | {"name": names[code], "args": stats})
     head: Entry = {"displayTimeUnit": "ns"} | ({} if is_perfetto else {"metadata": {"highres-ticks": True}})
     return gzip.compress(json.dumps(head | {"traceEvents": [*events, {}]}).encode())
 

@@ -113,12 +113,17 @@ class XSpace:
         return self.plane("Task Environment", [], stats={"profile_start_time": unix_ns})
 
     def content(self) -> bytes:
-        parts = [plane.SerializeToString() for plane in self._planes]
-        return b"".join(b"\x0a" + _varint(len(part)) + part for part in parts)
+        return written(self._planes)
 
     def write(self, path: Path) -> Path:
         path.write_bytes(self.content())
         return path
+
+
+def written(planes: list[Any]) -> bytes:
+    """An xplane file of some planes."""
+    parts = [plane.SerializeToString() for plane in planes]
+    return b"".join(b"\x0a" + _varint(len(part)) + part for part in parts)
 
 
 def _varint(value: int) -> bytes:
