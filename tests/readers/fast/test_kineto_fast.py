@@ -21,6 +21,7 @@ from meshscope.readers.stream import Room, Source
 
 pytest.importorskip("numba", reason="the fast extra is not installed")
 
+from meshscope.readers.fast import kineto
 from meshscope.readers.fast.kineto import FastDocument
 
 BLOCK = 1 << 22
@@ -226,9 +227,31 @@ def traces(draw: st.DrawFn) -> bytes:
 
 
 @settings(max_examples=600)
-@given(traces(), st.sampled_from([BLOCK, 4096, 300, 64]))
-def test_unusual_events_of_any_layout(text: bytes, size: int) -> None:
-    check(text, size)
+@given(traces(), st.sampled_from([BLOCK, 4096, 300, 64]), st.booleans())
+def test_unusual_events_of_any_layout(text: bytes, size: int, is_narrow: bool) -> None:
+    """``is_narrow``: what is handed over at an odd event is little more than that, so what follows is scanned again."""
+    with pytest.MonkeyPatch.context() as patch:
+        if is_narrow:
+            patch.setattr(kineto, "_LEAST_REACH", 16)
+        check(text, size)
+
+
+number = st.from_regex(r"-?(0|[1-9][0-9]{0,19})(\.[0-9]{1,6})?([eE][+-]?[0-9]{1,2})?", fullmatch=True)
+token = number | st.integers(-9, 99).map(str) | st.decimals(0, 10**16, places=3).map(str)
+
+
+@settings(max_examples=600)
+@given(*[token] * 7)
+def test_any_number_anywhere(ts: str, dur: str, pid: str, tid: str, stream: str, device: str, correlation: str) -> None:
+    args = f'{{"stream": {stream}, "device": {device}, "correlation": {correlation}, "x": {ts}}}'
+    event = f'"ph": "X", "cat": "kernel", "name": "k", "ts": {ts}, "dur": {dur}'
+    for text in (
+        f'[{{{event}, "pid": {pid}, "tid": 1}}]',
+        f'[{{{event}, "pid": 1, "tid": {tid}}}]',
+        f'[{{{event}, "pid": 1, "tid": 1, "args": {args}}}]',
+        f'[{{{event}, "args": {{"stream": {stream}}}}}, {{{event}, "args": {{"correlation": {correlation}}}}}]',
+    ):
+        check(text.encode())
 
 
 @settings(max_examples=400)

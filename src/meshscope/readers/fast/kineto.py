@@ -66,9 +66,11 @@ class FastDocument(Document[Event]):
     def _handed_over(self, at: int, size: int) -> int:
         """Has the base decoder read a little from ``at`` on; past what it took, 0 when it could not."""
         text = self._scanner.text(at, min(size, at + self._reach))
-        end = last_boundary(text)
-        if not end:
-            return 0
+        while not (end := last_boundary(text)):
+            if at + self._reach >= size:
+                return 0
+            self._reach *= 4
+            text = self._scanner.text(at, min(size, at + self._reach))
         try:
             events = decode(b"[" + text[:end].strip(b" \t\r\n,") + b"]")
         except (msgspec.MsgspecError, RecursionError):
