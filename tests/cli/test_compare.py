@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -88,6 +89,34 @@ def test_without_b_there_is_nothing_to_compare_but_a_baseline_to_save(files: Pat
     assert (files / "new.json").read_bytes() == (files / "a.json").read_bytes()
     assert code(str(files / "a.json"), "--save-baseline", str(files / "no" / "such" / "x.json")) == 0
     assert code(str(files / "a.json"), "--save-baseline", str(files / "a.json" / "x.json")) == 1
+
+
+def test_a_baseline_takes_the_place_of_a_baseline_and_of_nothing_else(files: Path) -> None:
+    kept = files / "kept.txt"
+    kept.write_text("notes")
+    os.mkfifo(files / "pipe")
+    (files / "link.json").symlink_to(files / "same.json")
+    (files / "out").symlink_to("/proc/self/fd/1")
+    for name in ("kept.txt", "pipe", "out", "."):
+        assert code(str(files / "a.json"), "--save-baseline", str(files / name)) == 1
+    assert kept.read_text() == "notes"
+    assert (files / "pipe").is_fifo()
+    assert (files / "out").is_symlink()
+    assert code(str(files / "a.json"), "--save-baseline", str(files / "link.json")) == 0
+    assert (files / "link.json").is_symlink()
+    assert (files / "same.json").read_bytes() == (files / "a.json").read_bytes()
+
+
+def test_json_is_one_object_also_where_nothing_could_be_done(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert code("--json", str(files / "cut.json"), str(files / "a.json")) == 1
+    said = capsys.readouterr()
+    (refused,) = json.loads(said.out)["refused"]
+    assert "cut.json is damaged" in refused["why"]
+    assert "cut.json is damaged" in said.err
+
+
+def test_an_empty_path_is_no_path(files: Path) -> None:
+    assert code(str(files / "a.json"), "") == 2
 
 
 def test_the_bundled_recording_is_the_same_as_itself(root: Path, tmp_path: Path) -> None:

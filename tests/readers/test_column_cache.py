@@ -13,6 +13,7 @@ from made_traces import XSpace, kernel, write_kineto
 from same import assert_same
 
 from meshscope import kinds, readers
+from meshscope.errors import InputError
 from meshscope.readers import column_cache as caching
 from meshscope.readers import kept
 from meshscope.readers.column_cache import Cache, Hashing, Stat, limit, place
@@ -309,7 +310,12 @@ def test_how_much_it_may_take(said: str, most: int, tmp_path: Path) -> None:
 
 def test_without_a_limit_a_tenth_of_the_disk_at_most(tmp_path: Path) -> None:
     assert 0 < limit({}, tmp_path / "not" / "there") <= 10**10
-    assert limit({"MESHSCOPE_CACHE_LIMIT": "lots"}, tmp_path) == limit({}, tmp_path)
+
+
+@pytest.mark.parametrize("said", ["lots", "-5", "10%", "nan", "inf", "1e99GB"])
+def test_a_limit_that_is_no_size_is_told(said: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="MESHSCOPE_CACHE_LIMIT"):
+        limit({"MESHSCOPE_CACHE_LIMIT": said}, tmp_path)
 
 
 class TestReadingThroughIt:

@@ -28,7 +28,9 @@ class Figures:
     ``step_ns``, ``data_wait_ns``, ``others_cores`` and ``idle_cores`` have one entry per measured step (unprofiled,
     warm, not compiling; see ``analysis.steps``). ``parts_ns`` maps span, compute, collective, exposed and idle to
     one mean over ranks per profiled step. ``kinds`` names what each work is; ``works_left_ns`` is the time per step
-    of the largest work that was left out. ``options`` and ``versions`` are text, to tell what was changed.
+    of the largest work that was left out. ``world`` is how many ranks the traces say the job has (0: untold), and
+    ``seen_ranks`` are those that are here where they are not all. ``options`` and ``versions`` are text, to tell what
+    was changed.
     """
 
     strategy: str
@@ -56,6 +58,8 @@ class Figures:
     works_left_ns: float
     peak_bytes: int
     peak_how: str
+    world: int = 0
+    seen_ranks: tuple[int, ...] = ()
 
 
 def figures(run: Run) -> Figures:
@@ -91,6 +95,8 @@ def figures(run: Run) -> Figures:
         works_left_ns=left_ns,
         peak_bytes=peak_bytes,
         peak_how=peak_how,
+        world=(world := max((window.world for window in run.windows), default=0)),
+        seen_ranks=seen if len(seen := tuple(sorted({w.rank for w in run.windows}))) < world else (),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from meshscope.analysis.difference import FEWEST, QUIET_CORES, Side, crowded
 from meshscope.analysis.figures import Figures
-from meshscope.units import counted
+from meshscope.units import counted, ranges
 
 _SHAPE = ("layers", "width", "heads", "vocab")
 _OF_A_RUN = ("model", "batch", "seq", "steps", "devices", *_SHAPE)
@@ -15,6 +15,7 @@ _NOT_THE_SAME = (
     ("global_batch", "global batch"),
     ("sequence_length", "sequence length"),
     ("ranks", "number of ranks"),
+    ("world", "number of ranks in the job"),
     ("device_kind", "kind of device"),
 )
 
@@ -72,6 +73,7 @@ def changed(a: Sequence[Figures], b: Sequence[Figures]) -> tuple[str, ...]:
         f"{name}: {old or 'none'} → {new or 'none'}"
         for name, old, new in (
             ("strategy", before.strategy, after.strategy),
+            ("ranks that are here", ranges(before.seen_ranks), ranges(after.seen_ranks)),
             ("host", before.host, after.host),
             ("device", ", ".join(before.devices), ", ".join(after.devices)),
             *_pairs(before.options, after.options, skip=_OF_A_RUN),

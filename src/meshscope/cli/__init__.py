@@ -32,6 +32,10 @@ _COMMANDS = {
 }
 
 
+# What the objects of commands with --json list.
+_LISTED = {"analyze": "recordings", "compare": "comparisons"}
+
+
 class _Lazy(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
@@ -86,6 +90,7 @@ def _answer(argv: list[str]) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except MeshscopeError as error:
+        _tell_programs(error, argv)
         return _told(error)
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
@@ -113,6 +118,16 @@ def _drop_stdout() -> None:
     """What is left to write goes nowhere: Python would complain again when it flushes at exit."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _tell_programs(error: MeshscopeError, argv: Sequence[str]) -> None:
+    """With ``--json`` there is one object on stdout also where nothing could be done."""
+    listed = next((_LISTED[word] for word in argv if word in _LISTED), None)
+    if listed is not None and "--json" in argv:
+        import json
+
+        refused = [{"path": None, "why": error.message, "hint": error.hint}]
+        click.echo(json.dumps({"format": 1, listed: [], "refused": refused}, indent=1))
 
 
 def _told(error: MeshscopeError) -> int:

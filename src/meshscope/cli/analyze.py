@@ -6,14 +6,16 @@ from pathlib import Path
 
 import click
 
+from meshscope.cli import options
+
 
 @click.command("analyze")
-@click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, metavar="PATH...", type=options.PATH)
 @click.option("--json", "is_json", is_flag=True, help="One JSON object on stdout, and nothing else.")
 @click.option("--jobs", type=click.IntRange(min=1), default=None, help="Files read at once (as many as cores).")
 @click.option("--kernels", "with_kernels", is_flag=True, help="Also which rule took which names for what.")
 @click.option("--claim", help='Is a published step time possible? "1.3b 8xA100 256x512 180ms"')
-@click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Your rules for kernels (TOML).")
+@click.option("--config", type=options.PATH, metavar="FILE", help="Your rules for kernels (TOML).")
 def command(
     *,
     paths: tuple[Path, ...],

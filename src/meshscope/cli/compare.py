@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from meshscope.analysis.pairing import Changes
 
 FAILED, UNTOLD = 3, 4
-_PATH = click.Path(path_type=Path)
+_PATH = options.PATH
 _HEAD_BYTES = 256
 
 Refusals = list[tuple[str, str, str]]
@@ -124,8 +125,13 @@ def _save(runs: list[Figures], path: Path) -> None:
     from meshscope.recording.layout import write_whole
     from meshscope.reports.baseline import encoded
 
+    # A rename over a link, a pipe or a device would put a file in its place.
+    target = Path(os.path.realpath(path))
+    if path.exists() and (not path.is_file() or _baseline(path) is None):
+        what = "holds something else than a baseline" if path.is_file() else "is no regular file"
+        raise InputError(f"{path} {what}; it is left as it is.", hint="Name another file.")
     try:
-        write_whole(path, encoded(runs))
+        write_whole(target, encoded(runs))
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}.", hint="Name another file.") from error
 

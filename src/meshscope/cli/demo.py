@@ -11,7 +11,7 @@ from meshscope.cli import options
 
 
 @click.command("demo")
-@click.option("--out", type=click.Path(path_type=Path), default=None, help="Folder for the recordings.")
+@click.option("--out", type=options.PATH, default=None, help="Folder for the recordings.")
 @click.option("--ranks", type=click.IntRange(min=1), default=None, help="Ranks (default: all GPUs, else CPU ranks).")
 @click.option("--steps", type=click.IntRange(min=1), default=60, show_default=True, help="Training steps of each.")
 @options.screen

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from meshscope.cli import options
+
 _MARKS = {"ok": "ok  ", "warning": "warn", "missing": "MISS"}
 
 
@@ -13,7 +15,7 @@ _MARKS = {"ok": "ok  ", "warning": "warn", "missing": "MISS"}
 @click.option("--gpu", "on_gpu", is_flag=True, help="Run the GPU checks (real ranks on real GPUs) and write a report.")
 @click.option(
     "--report",
-    type=click.Path(path_type=Path),
+    type=options.PATH,
     default=Path("meshscope-gpu-report.md"),
     show_default=True,
     help="Where --gpu writes its report.",

@@ -11,6 +11,18 @@ import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+
+class _Path(click.Path):
+    """A path that is named: an empty one (an unset variable of a script) would stand for the working directory."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("the path is empty.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+PATH = _Path(path_type=Path)
+
 RUNS = Path("meshscope-runs")
 LOOK = ("is_ascii", "no_mouse", "theme", "colours", "fps")
 

@@ -14,7 +14,7 @@ from meshscope.cli import options
 
 
 @click.command("replay")
-@click.argument("recording", type=click.Path(path_type=Path), required=False)
+@click.argument("recording", type=options.PATH, required=False)
 @click.option(
     "--speed", type=click.FloatRange(min=0.01), default=None, help="Times real time (screen 1, plain: all at once)."
 )

@@ -18,7 +18,7 @@ FOUR = ("ddp", "fsdp", "pmap", "pjit")
 @click.option("--ranks", type=click.IntRange(min=1), default=None, help="Ranks (default: all GPUs, else CPU ranks).")
 @click.option("--steps", type=click.IntRange(min=1), default=60, show_default=True, help="Training steps of each.")
 @click.option("--batch", type=click.IntRange(min=1), default=None, help="Global batch in samples.")
-@click.option("--out", type=click.Path(path_type=Path), default=None, help="Folder for the recordings.")
+@click.option("--out", type=options.PATH, default=None, help="Folder for the recordings.")
 @click.option("--baseline/--no-baseline", default=False, help="Run one device of each framework too, to compare with.")
 @click.option("--window", type=click.IntRange(min=1), default=None, help="Profiled steps per window.")
 @click.option(

@@ -11,7 +11,7 @@ from meshscope.cli import options
 
 
 @click.command("watch")
-@click.argument("recording", type=click.Path(path_type=Path))
+@click.argument("recording", type=options.PATH)
 @options.screen
 def command(*, recording: Path, headless: bool, **look: Any) -> int:
     """Rejoin the run that is being recorded in RECORDING; one that has ended opens at its end.

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import IO
 
 from meshscope import __version__, kinds
+from meshscope.errors import InputError
 from meshscope.readers.packing import Damaged, pack, unpack
 from meshscope.spans import Window
 
@@ -63,10 +64,16 @@ def place(environ: Mapping[str, str]) -> Path | None:
 
 
 def limit(environ: Mapping[str, str], folder: Path) -> int:
-    """The most bytes to keep: ``MESHSCOPE_CACHE_LIMIT`` (``2GB``), else a tenth of the disk, 10 GB at most."""
-    said = _SIZE.fullmatch(environ.get("MESHSCOPE_CACHE_LIMIT", "").strip())
+    """The most bytes to keep: ``MESHSCOPE_CACHE_LIMIT`` (``2GB``), else a tenth of the disk, 10 GB at most.
+
+    Raises InputError where the variable is no size.
+    """
+    named = environ.get("MESHSCOPE_CACHE_LIMIT", "").strip()
+    said = _SIZE.fullmatch(named)
     if said is not None:
         return int(float(said[1]) * _FACTORS[said[2].lower()])
+    if named:
+        raise InputError(f"MESHSCOPE_CACHE_LIMIT is {named!r}, which is no size.", hint="Write it such as 2GB.")
     existing = next((known for known in (folder, *folder.parents) if known.exists()), Path("/"))
     return min(_MOST_BYTES, int(shutil.disk_usage(existing).total * _MOST_FRAC))
 
