@@ -41,13 +41,21 @@ def is_launch(columns: Columns, is_device: npt.NDArray[np.bool_]) -> npt.NDArray
 
 def launches(correlation: npt.NDArray[np.int64], kind: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
     """The row of each device row's launch, −1 where it is not in the file; shape (n,)."""
-    link = filled(len(kind), np.int64, -1)
-    launch = np.flatnonzero(kind == Kind.LAUNCH)
     device = np.flatnonzero(is_any(kind, WORK) & (correlation > 0))
-    if not len(launch) or not len(device):
-        return link
-    launch = launch[np.argsort(correlation[launch], kind="stable")]
-    at = np.minimum(np.searchsorted(correlation[launch], correlation[device]), len(launch) - 1)
-    is_same = correlation[launch[at]] == correlation[device]
-    link[device[is_same]] = launch[at[is_same]]
+    link = filled(len(kind), np.int64, -1)
+    link[device] = launches_of(device, correlation, kind)
     return link
+
+
+def launches_of(
+    rows: npt.NDArray[np.int64], correlation: npt.NDArray[np.int64], kind: npt.NDArray[np.uint8]
+) -> npt.NDArray[np.int64]:
+    """The row of the launch of each of some device rows, −1 where it is not in the file; shape (len(rows),)."""
+    launch = np.flatnonzero(kind == Kind.LAUNCH)
+    if not len(launch):
+        return np.full(len(rows), -1, dtype=np.int64)
+    launch = launch[np.argsort(correlation[launch], kind="stable")]
+    wanted = correlation[rows]
+    at = np.minimum(np.searchsorted(correlation[launch], wanted), len(launch) - 1)
+    is_same = (correlation[launch[at]] == wanted) & (wanted > 0)
+    return np.where(is_same, launch[at], -1)

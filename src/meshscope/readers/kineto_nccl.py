@@ -29,7 +29,7 @@ def annotated(columns: Columns, told: Told) -> tuple[Told, Ints]:
     kernels = np.flatnonzero((told.kind == Kind.COLLECTIVE) & (columns.collective < 0))
     if not len(kernels):
         return told, columns.size_bytes
-    launch = kineto_gpu.launches(columns.correlation, told.kind)[kernels]
+    launch = kineto_gpu.launches_of(kernels, columns.correlation, told.kind)
     kernels, launch = kernels[launch >= 0], launch[launch >= 0]
     around = _around(columns, launch)
     kernels, around = kernels[around >= 0], around[around >= 0]
@@ -38,11 +38,13 @@ def annotated(columns: Columns, told: Told) -> tuple[Told, Ints]:
     alone = count[place.reshape(-1)] == 1 if len(around) else np.empty(0, dtype=bool)
     kernels, around = kernels[alone], around[alone]
     names = [kinds.collective(columns.names[number]) for number in columns.name[around].tolist()]
-    size_bytes = columns.size_bytes.copy()
+    size_bytes = columns.size_bytes
     own = [told.collectives[number] for number in told.collective[kernels].tolist()]
     agrees = [_agrees(kernel, name) for kernel, name in zip(own, names, strict=True)]
     is_whole = np.array([ok and name in _WHOLE_INPUT for ok, name in zip(agrees, names, strict=True)], dtype=bool)
-    size_bytes[kernels[is_whole]] = columns.size_bytes[around[is_whole]]
+    if is_whole.any():
+        size_bytes = size_bytes.copy()
+        size_bytes[kernels[is_whole]] = columns.size_bytes[around[is_whole]]
     better = [name if ok else kernel for ok, kernel, name in zip(agrees, own, names, strict=True)]
     return (renamed(told, kernels, better) if len(kernels) else told), size_bytes
 
