@@ -1,0 +1,70 @@
+"""An impossible number: something the run says of itself, or of its clocks, cannot be.
+
+Fires when model FLOPs exceed the datasheet's peak, when batches are waited for longer than their steps take, and when
+kernels start before they were launched (a hundredth of them or more): then times of host and device are not of one
+clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from meshscope.analysis.efficiency import efficiency
+from meshscope.analysis.findings.rule import Finding, Rule
+from meshscope.analysis.launches import launches
+from meshscope.analysis.steps import steps
+from meshscope.run import Run
+from meshscope.units import counted, duration, percent, ratio
+
+LEAST_FRAC = 0.01
+_TERA = 1e12
+
+_FIX = """torch.cuda.synchronize(); start = time.perf_counter()      # before and after the steps that are timed:
+run_steps(); torch.cuda.synchronize()                      # launches return before their kernels have run"""
+_FIX_JAX = "jax.block_until_ready(state)      # before each reading of the clock: steps return before they have run"
+
+
+def impossible_number(run: Run) -> tuple[Finding, ...]:
+    said = [*_mfu(run), *_waits(run), *_launches(run)]
+    if not said:
+        return ()
+    return (
+        Finding(
+            code=FINDING.code,
+            title="impossible number",
+            evidence=tuple(said),
+            advice="Do not compare or publish it: the clock is read before the work is done, or the model, batch or "
+            "device is not what the run says.",
+            fix=_FIX_JAX if run.experiment.framework == "jax" else _FIX,
+            is_grave=True,
+        ),
+    )
+
+
+def _mfu(run: Run) -> Iterator[str]:
+    found = efficiency(run)
+    if found.is_impossible:
+        each = found.flop_per_step / run.experiment.ranks
+        yield (
+            f"{each / _TERA:.3g} TFLOP per rank in the median step of {duration(steps(run).median_ns)} are "
+            f"{found.flops_per_s / _TERA:.3g} TFLOP/s, {percent(found.mfu_frac)} of the "
+            f"{found.peak_flops_per_s / _TERA:.4g} that {found.device} has in {found.precision}"
+        )
+
+
+def _waits(run: Run) -> Iterator[str]:
+    table = run.steps
+    longer = table.data_wait_ns > table.end_ns - table.start_ns
+    if longer.any():
+        yield f"{counted(int(longer.sum()), 'step')} of a rank waited for the batch longer than the step took"
+
+
+def _launches(run: Run) -> Iterator[str]:
+    for one in launches(run):
+        whole = one.contradicting + one.linked
+        if one.contradicting >= max(LEAST_FRAC * whole, 2):
+            share = percent(ratio(one.contradicting, whole))
+            yield f"rank {one.rank}: {one.contradicting} kernels ({share} of those launched) start before their launch"
+
+
+FINDING = Rule("impossible-number", impossible_number)
