@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from meshscope.analysis.findings.rule import Finding as Finding  # noqa: PLC0414  # what there is to know of an answer
+from meshscope.analysis.findings.rule import Finding as Finding
 from meshscope.analysis.findings.rule import Rule
 from meshscope.analysis.parts import per_run
 from meshscope.discovery import discover

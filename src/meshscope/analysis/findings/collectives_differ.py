@@ -38,8 +38,8 @@ def collectives_differ(run: Run) -> tuple[Finding, ...]:
             code=FINDING.code,
             title="collectives differ between ranks",
             evidence=(*said[:_MOST], *more),
-            advice="Ranks must call the same collectives in the same order and of the same size: look for a branch or a "
-            "batch that only some ranks have. Such a run hangs, or its result is wrong.",
+            advice="Ranks must call the same collectives in the same order and of the same size: look for a branch or "
+            "a batch that only some ranks have. Such a run hangs, or its result is wrong.",
             fix=_FIX,
             is_grave=True,
         ),

@@ -1,7 +1,7 @@
 """Exposed tail bucket: DDP's last all-reduces run when the backward pass has nothing left to compute.
 
-Fires from three backward passes of a rank on whose tails take a twentieth of the traced time: some tail there always is,
-because the last gradients are ready last. Not on CPU ranks that share their cores.
+Fires from three backward passes of a rank on whose tails take a twentieth of the traced time: some tail there always
+is, because the last gradients are ready last. Not on CPU ranks that share their cores.
 """
 
 from __future__ import annotations

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 from meshscope.analysis.efficiency import efficiency
 from meshscope.analysis.findings.rule import Finding, Rule
-from meshscope.analysis.launches import launches
+from meshscope.analysis.launches import Launches, launches
 from meshscope.analysis.steps import steps
 from meshscope.run import Run
 from meshscope.units import counted, duration, percent, ratio
 
-LEAST_FRAC = 0.01
+LEAST_FRAC, FEWEST = 0.01, 2
 _TERA = 1e12
 
 _FIX = """torch.cuda.synchronize(); start = time.perf_counter()      # before and after the steps that are timed:
@@ -25,20 +25,27 @@ _FIX_JAX = "jax.block_until_ready(state)      # before each reading of the clock
 
 
 def impossible_number(run: Run) -> tuple[Finding, ...]:
-    said = [*_mfu(run), *_waits(run), *_launches(run)]
-    if not said:
-        return ()
-    return (
-        Finding(
-            code=FINDING.code,
-            title="impossible number",
-            evidence=tuple(said),
-            advice="Do not compare or publish it: the clock is read before the work is done, or the model, batch or "
-            "device is not what the run says.",
-            fix=_FIX_JAX if run.experiment.framework == "jax" else _FIX,
-            is_grave=True,
-        ),
+    is_jax = run.experiment.framework == "jax"
+    said, clocks = (*_mfu(run), *_waits(run)), tuple(_launches(run))
+    wrong = Finding(
+        code=FINDING.code,
+        title="impossible number",
+        evidence=said,
+        advice="Do not compare or publish it: the clock is read before the work is done, or the model, batch or device "
+        "is not what the run says.",
+        fix=_FIX_JAX if is_jax else _FIX,
+        is_grave=True,
     )
+    apart = Finding(
+        code=FINDING.code,
+        title="impossible times of launches",
+        ranks=tuple(one.rank for one in launches(run) if _contradicts(one)),
+        evidence=clocks,
+        advice="Host and device are not by one clock in this trace, or one number stands for several launches: what "
+        "rests on launches (causes of idle time, latencies) holds for the others only.",
+        fix="python -m torch.utils.collect_env    # driver, CUDA or ROCm: a later one may align the clocks",
+    )
+    return tuple(finding for finding in (wrong, apart) if finding.evidence)
 
 
 def _mfu(run: Run) -> Iterator[str]:
@@ -61,10 +68,13 @@ def _waits(run: Run) -> Iterator[str]:
 
 def _launches(run: Run) -> Iterator[str]:
     for one in launches(run):
-        whole = one.contradicting + one.linked
-        if one.contradicting >= max(LEAST_FRAC * whole, 2):
-            share = percent(ratio(one.contradicting, whole))
+        if _contradicts(one):
+            share = percent(ratio(one.contradicting, one.contradicting + one.linked))
             yield f"rank {one.rank}: {one.contradicting} kernels ({share} of those launched) start before their launch"
+
+
+def _contradicts(one: Launches) -> bool:
+    return one.contradicting >= max(LEAST_FRAC * (one.contradicting + one.linked), FEWEST)
 
 
 FINDING = Rule("impossible-number", impossible_number)

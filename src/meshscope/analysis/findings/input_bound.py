@@ -60,7 +60,9 @@ def _journal(run: Run) -> Found | None:
     most = max(waits, key=lambda one: one.wait_ns)
     slow = [one for one in waits if one.wait_ns >= _MOSTLY * most.wait_ns]
     median_ns = float(np.median(measured.data_wait_ns[known]))
-    said = f"the rank that waits longest for its batch does so for {percent(frac)} of {counted(int(known.sum()), 'step')}"
+    said = (
+        f"the rank that waits longest for its batch does so for {percent(frac)} of {counted(int(known.sum()), 'step')}"
+    )
     ranks = tuple(one.rank for one in slow) if len(slow) < len(waits) else ()
     return share(frac, usual_step(run)), (f"{said}, {duration(median_ns)} in the median", *_each(most, slow)), ranks
 

@@ -40,8 +40,7 @@ def no_overlap(run: Run) -> tuple[Finding, ...]:
             **vars(cost),
             evidence=(
                 f"{percent(hidden_frac)} of the time of collectives is under compute; {duration(exposed_ns)} are not",
-                f"most by {most.name.replace('_', '-')}: {duration(most.exposed_ns)} in "
-                f"{counted(most.count, 'call')}",
+                f"most by {most.name.replace('_', '-')}: {duration(most.exposed_ns)} in {counted(most.count, 'call')}",
             ),
             advice="Start each collective before what does not need it, and wait where its result is used.",
             fix=_FIX_JAX if run.experiment.framework == "jax" else _FIX,

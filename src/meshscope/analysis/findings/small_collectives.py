@@ -3,8 +3,9 @@
 What a call costs beside its bytes (α) and what a byte costs (1/β) are fitted to the run's own collectives of the same
 kind and group, from when their last rank had come: t = α + s/β over their sizes, which have to differ fourfold. With n
 calls a step, whose bytes would fit m of 25 MB (DDP's usual bucket), (n − m) α would be saved, as far as it is exposed.
-Fires from eight calls a step on, most of them under a megabyte, where that is a thirtieth of the step. On XLA's CPU
-devices nothing combines collectives, so nothing is said there.
+Where sizes are not told (XLA on CPU) only all-reduces are looked at: then their bytes are at most those of the gradients,
+and α is what the quickest tenth of the calls take. Fires from eight calls a step on, most of them (or their mean) under
+a megabyte, where that is a thirtieth of the step. A clean DDP or pmap step of the bundled models has one to three.
 """
 
 from __future__ import annotations
@@ -14,17 +15,21 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from meshscope.analysis.collectives import CollectiveTotal, collectives
 from meshscope.analysis.findings.rule import Finding, Rule, part
 from meshscope.analysis.findings.whole import traced_step
-from meshscope.analysis.standing import device_kind
+from meshscope.analysis.waiting import waiting
 from meshscope.analysis.xla_checks import MANY, SMALL_BYTES
 from meshscope.run import Run
-from meshscope.units import counted, duration, ratio, size
+from meshscope.units import counted, duration, percent, ratio, size
 
 LARGE_BYTES = 25 << 20
 LEAST_FRAC = 1 / 30
 LEAST_RANGE = 4
+_GRADIENT_BYTES = 4
+"""Gradients are reduced in fp32 by the bundled workloads; in bf16 they would be smaller still."""
 
 _FIX_DDP = "DistributedDataParallel(model, bucket_cap_mb=25)"
 _FIX_FSDP = """# one all-gather for several layers: shard groups of blocks instead of every small module
@@ -42,47 +47,105 @@ class Fit:
     ns_per_byte: float
 
 
+@dataclass(frozen=True)
+class _Calls:
+    """One kind of collective in one group: calls a step, how many are small, their bytes, and what one costs."""
+
+    name: str
+    calls: float
+    small: float
+    moved_bytes: float
+    exposed_frac: float
+    latency_ns: float
+    how: str
+
+
 def small_collectives(run: Run) -> tuple[Finding, ...]:
-    if run.experiment.framework == "jax" and device_kind(run) == "cpu":
-        return ()
-    by_kind: dict[tuple[str, str], list[CollectiveTotal]] = defaultdict(list)
-    for one in collectives(run):
-        if one.size_bytes is not None and one.size_bytes > 0:
-            by_kind[one.name, one.group].append(one)
-    return tuple(found for some in by_kind.values() for found in _found(some, run))
-
-
-def _found(some: Sequence[CollectiveTotal], run: Run) -> tuple[Finding, ...]:
     periods = _periods(run)
-    calls = sum(one.count for one in some) / periods if periods else 0.0
-    small = sum(one.count for one in some if (one.size_bytes or 0) < SMALL_BYTES) / periods if periods else 0.0
-    fit = fitted(some)
-    if calls < MANY or small <= calls / 2 or fit is None:
+    by_kind: dict[tuple[str, str], list[CollectiveTotal]] = defaultdict(list)
+    for one in collectives(run) if periods else ():
+        by_kind[one.name, one.group].append(one)
+    found = (_sized(some, periods) or _unsized(some, periods, run) for some in by_kind.values())
+    return tuple(finding for one in found if one is not None for finding in _finding(one, run))
+
+
+def _finding(found: _Calls, run: Run) -> tuple[Finding, ...]:
+    needed = max(math.ceil(found.moved_bytes / LARGE_BYTES), 1)
+    cost = part((found.calls - needed) * found.latency_ns * found.exposed_frac, traced_step(run))
+    if found.calls < MANY or found.small <= found.calls / 2 or not cost.cost_frac >= LEAST_FRAC:
         return ()
-    moved_bytes = sum(one.count * (one.size_bytes or 0) for one in some) / periods
-    needed = math.ceil(moved_bytes / LARGE_BYTES)
-    exposed = ratio(sum(one.exposed_ns for one in some), sum(one.busy_ns for one in some))
-    cost = part((calls - needed) * fit.latency_ns * exposed, traced_step(run))
-    if not cost.cost_frac >= LEAST_FRAC:
-        return ()
-    name = some[0].name.replace("_", "-")
-    speed = f" and {duration(fit.ns_per_byte * 1e6)} for a megabyte" if fit.ns_per_byte > 0 else ""
+    name = found.name.replace("_", "-")
     return (
         Finding(
             code=FINDING.code,
             title=f"many small {name} calls",
             **vars(cost),
             evidence=(
-                f"{calls:.0f} {name} calls a {'step' if _has_steps(run) else 'window'}, {small:.0f} of them under "
-                f"{size(SMALL_BYTES)}, move {size(moved_bytes)}",
-                f"fitted to them, a call takes {duration(fit.latency_ns)}{speed}",
-                f"{counted(needed, 'call')} could carry the same: {calls - needed:.0f} fewer, "
-                f"{exposed * 100:.0f} % of whose time is exposed",
+                f"{found.calls:.0f} {name} calls a {'step' if _has_steps(run) else 'window'}, {found.small:.0f} of them "
+                f"under {size(SMALL_BYTES)}, move {size(found.moved_bytes)}",
+                found.how,
+                f"{counted(needed, 'call')} could carry the same: {found.calls - needed:.0f} fewer, "
+                f"{percent(found.exposed_frac)} of whose time is exposed",
             ),
             advice="Put them together: the latency of a call is paid once for each, however few bytes it moves.",
             fix=_fix(run),
         ),
     )
+
+
+def _sized(some: Sequence[CollectiveTotal], periods: int) -> _Calls | None:
+    """By the sizes of the calls; None where one is not told, or no line fits them."""
+    if any(not one.size_bytes for one in some):
+        return None
+    fit = fitted(some)
+    if fit is None:
+        return None
+    speed = f" and {duration(fit.ns_per_byte * 1e6)} for a megabyte" if fit.ns_per_byte > 0 else ""
+    return _Calls(
+        name=some[0].name,
+        calls=sum(one.count for one in some) / periods,
+        small=sum(one.count for one in some if (one.size_bytes or 0) < SMALL_BYTES) / periods,
+        moved_bytes=sum(one.count * (one.size_bytes or 0) for one in some) / periods,
+        exposed_frac=_exposed(some),
+        latency_ns=fit.latency_ns,
+        how=f"fitted to them, a call takes {duration(fit.latency_ns)}{speed}",
+    )
+
+
+def _unsized(some: Sequence[CollectiveTotal], periods: int, run: Run) -> _Calls | None:
+    """By the number of gradients' bytes, which all-reduces of unknown sizes do not exceed in a step."""
+    gradient_bytes = _GRADIENT_BYTES * run.experiment.parameters
+    if some[0].name != "all_reduce" or not gradient_bytes or any(one.size_bytes for one in some):
+        return None
+    calls = sum(one.count for one in some) / periods
+    latency_ns = _quickest_ns(some[0].name, run)
+    if latency_ns is None:
+        return None
+    return _Calls(
+        name=some[0].name,
+        calls=calls,
+        small=calls if gradient_bytes / calls < SMALL_BYTES else 0.0,
+        moved_bytes=gradient_bytes,
+        exposed_frac=_exposed(some),
+        latency_ns=latency_ns,
+        how=f"sizes are not told, gradients have {size(gradient_bytes)}; the quickest tenth of calls take at most "
+        f"{duration(latency_ns)}",
+    )
+
+
+def _quickest_ns(name: str, run: Run) -> float | None:
+    """What the quickest tenth of a collective's calls take once the last rank has come; None where none is matched."""
+    taken = []
+    for window, waits in waiting(run).windows.items():
+        is_named = np.array([other == name for other in (*window.spans.collectives, "")], dtype=bool)
+        mine = is_named[window.spans.collective[waits.row]]
+        taken.append((waits.end_ns - waits.start_ns - waits.wait_ns)[mine])
+    joined = np.concatenate(taken) if taken else np.empty(0)
+    return float(np.percentile(joined, 10)) if len(joined) else None
+
+
+def _exposed(some: Sequence[CollectiveTotal]) -> float:
+    return ratio(sum(one.exposed_ns for one in some), sum(one.busy_ns for one in some))
 
 
 def _has_steps(run: Run) -> bool:
