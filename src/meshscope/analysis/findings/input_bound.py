@@ -20,8 +20,8 @@ from meshscope.units import counted, duration, percent, ratio
 LEAST_FRAC = 0.05
 _MOSTLY = 0.5
 
-_FIX = """loader = torch.utils.data.DataLoader(dataset, batch_size=batch, num_workers=8, prefetch_factor=4, pin_memory=True,
-                                     persistent_workers=True)
+_FIX = """loader = torch.utils.data.DataLoader(dataset, batch_size=batch, num_workers=8, prefetch_factor=4,
+                                     pin_memory=True, persistent_workers=True)
 batch = batch.to(device, non_blocking=True)"""
 _FIX_JAX = """# put the next batch on the devices while this step runs; read it in a thread of its own
 following = jax.device_put(next(batches), sharding); loss = step(state, batch); batch = following"""
@@ -60,9 +60,8 @@ def _journal(run: Run) -> Found | None:
     most = max(waits, key=lambda one: one.wait_ns)
     slow = [one for one in waits if one.wait_ns >= _MOSTLY * most.wait_ns]
     median_ns = float(np.median(measured.data_wait_ns[known]))
-    said = (
-        f"the rank that waits longest for its batch does so for {percent(frac)} of {counted(int(known.sum()), 'step')}"
-    )
+    count = counted(int(known.sum()), "step")
+    said = f"the rank that waits longest for its batch does so for {percent(frac)} of {count}"
     ranks = tuple(one.rank for one in slow) if len(slow) < len(waits) else ()
     return share(frac, usual_step(run)), (f"{said}, {duration(median_ns)} in the median", *_each(most, slow)), ranks
 

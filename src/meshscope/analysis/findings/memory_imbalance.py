@@ -32,7 +32,7 @@ def memory_imbalance(run: Run) -> tuple[Finding, ...]:
             title="memory imbalance",
             ranks=(found.fullest,),
             evidence=(said, f"rank {found.emptiest} has the least, {size(found.least_bytes)}"),
-            advice="The batch that fits is the fullest rank's. Find what that rank holds alone, or move layers from it.",
+            advice="The batch that fits is the fullest rank's. Find what it holds alone, or move layers from it.",
             fix=_FIX_JAX if run.experiment.framework == "jax" else _FIX,
         ),
     )

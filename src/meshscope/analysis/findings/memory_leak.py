@@ -2,8 +2,8 @@
 
 By the allocator's count after each step where there is one: growth of a twentieth, and 32 MB. On CPU ranks only the
 process's resident set tells; it grows by itself for a while and with every profile that is written, so there it takes a
-fifth and 64 MB. Either way the growth has to be steady: in each of the four quarters of the time past warm-up the median
-is above that before, by at least a seventh of the whole growth. A jump, or a level that is reached, is no leak.
+fifth and 64 MB. Either way the growth has to be steady: in each of the four quarters of the time past warm-up the
+median is above that before, by at least a seventh of the whole growth. A jump, or a level that is reached, is no leak.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class _Series:
-    """What a rank held at some steps (or moments, where a sensor told); ``least_frac`` and ``least_bytes`` see above."""
+    """What a rank held after some steps (or at moments, where a sensor told), and what growth of it is material."""
 
     rank: int
     value: Floats
@@ -56,8 +56,8 @@ def memory_leak(run: Run) -> tuple[Finding, ...]:
             title="memory grows with every step",
             ranks=tuple(ranks) if len(ranks) < run.experiment.ranks else (),
             evidence=(*(_words(series, growth) for series, growth in leaking[:3]), *_more(ranks)),
-            advice="Something keeps what each step made: a list of losses with their graphs, a cache, a hook that stores "
-            "activations. It ends in an out-of-memory error, however long that takes.",
+            advice="Something keeps what each step made: a list of losses with their graphs, a cache, a hook that "
+            "stores activations. It ends in an out-of-memory error, however long that takes.",
             fix=_FIX_JAX if run.experiment.framework == "jax" else _FIX,
         ),
     )

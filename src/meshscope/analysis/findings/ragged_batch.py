@@ -38,8 +38,8 @@ def ragged_batch(run: Run) -> tuple[Finding, ...]:
             code=FINDING.code,
             title="ragged batches",
             evidence=tuple(said),
-            advice="Gradients are averaged over ranks, not over samples: those of the smaller batch count for more than "
-            "their share. Give every rank batches of one size, or weight each rank's loss by its samples.",
+            advice="Gradients are averaged over ranks, not over samples: those of the smaller batch count for more "
+            "than their share. Give every rank batches of one size, or weight each rank's loss by its samples.",
             fix=_FIX_JAX if is_jax else _FIX,
             is_grave=True,
         ),

@@ -1,12 +1,13 @@
 """Replicas that drift apart: gradients or parameters that must be equal on all ranks and are not.
 
-Only where every rank holds the whole model and averages gradients: DDP (by the strategy, or by its spans in a trace) and
-pmap. Shards differ by design. An all-reduce leaves the same bits on every rank, so sums of replicas are equal to the
-last digit; a millionth of them is allowed for what sums in another order.
+Only where every rank holds the whole model and averages gradients: DDP (by the strategy, or by its spans in a trace)
+and pmap. Shards differ by design. An all-reduce leaves the same bits on every rank, so sums of replicas are equal to
+the last digit; a millionth of them is allowed for what sums in another order.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable
 
@@ -81,7 +82,7 @@ def _differing(what: str, value: Callable[[Checked], float | None], steps: dict[
 
 def _is_apart(sums: list[float]) -> bool:
     """NaN on all ranks is another trouble; on some of them it is this one."""
-    wrong = [number for number in sums if number != number]
+    wrong = [number for number in sums if math.isnan(number)]
     if wrong:
         return len(wrong) < len(sums)
     return len(sums) > 1 and max(sums) - min(sums) > TOLERANCE * max(abs(number) for number in sums)

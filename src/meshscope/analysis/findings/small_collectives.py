@@ -3,9 +3,9 @@
 What a call costs beside its bytes (α) and what a byte costs (1/β) are fitted to the run's own collectives of the same
 kind and group, from when their last rank had come: t = α + s/β over their sizes, which have to differ fourfold. With n
 calls a step, whose bytes would fit m of 25 MB (DDP's usual bucket), (n − m) α would be saved, as far as it is exposed.
-Where sizes are not told (XLA on CPU) only all-reduces are looked at: then their bytes are at most those of the gradients,
-and α is what the quickest tenth of the calls take. Fires from eight calls a step on, most of them (or their mean) under
-a megabyte, where that is a thirtieth of the step. A clean DDP or pmap step of the bundled models has one to three.
+Where sizes are not told (XLA on CPU) only all-reduces are looked at: then their bytes are at most those of the
+gradients, and α is what the quickest tenth of the calls take. Fires from eight calls a step on, most of them (or their
+mean) under a megabyte, where that is a thirtieth of the step. A clean step of the bundled DDP or pmap has one to three.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def _finding(found: _Calls, run: Run) -> tuple[Finding, ...]:
             title=f"many small {name} calls",
             **vars(cost),
             evidence=(
-                f"{found.calls:.0f} {name} calls a {'step' if _has_steps(run) else 'window'}, {found.small:.0f} of them "
-                f"under {size(SMALL_BYTES)}, move {size(found.moved_bytes)}",
+                f"{found.calls:.0f} {name} calls a {'step' if _has_steps(run) else 'window'}, {found.small:.0f} of "
+                f"them under {size(SMALL_BYTES)}, move {size(found.moved_bytes)}",
                 found.how,
                 f"{counted(needed, 'call')} could carry the same: {found.calls - needed:.0f} fewer, "
                 f"{percent(found.exposed_frac)} of whose time is exposed",

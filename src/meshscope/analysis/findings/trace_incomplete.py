@@ -34,8 +34,8 @@ def trace_incomplete(run: Run) -> tuple[Finding, ...]:
             code=FINDING.code,
             title="trace incomplete",
             evidence=(*said[:_MOST], *more),
-            advice="Answers leave out what is missing. Copy the files again if they were cut on the way; a rank that is "
-            "killed while it writes leaves half a file.",
+            advice="Answers leave out what is missing. Copy the files again if they were cut on the way; a rank that "
+            "is killed while it writes leaves half a file.",
             fix=_FIX_JAX if run.experiment.framework == "jax" else _FIX,
         ),
     )
