@@ -1,9 +1,10 @@
 """Memory leak: what a rank holds grows from step to step and never comes back.
 
 By the allocator's count after each step where there is one: growth of a twentieth, and 32 MB. On CPU ranks only the
-process's resident set tells; it grows by itself for a while and with every profile that is written, so there it takes a
-fifth and 64 MB. Either way the growth has to be steady: in each of the four quarters of the time past warm-up the
-median is above that before, by at least a seventh of the whole growth. A jump, or a level that is reached, is no leak.
+process's resident set tells. It grows by itself for a while, so there it takes a fifth and 64 MB; and with every
+profile that is written, so what it grew while a profiler was at work is left out. Either way the growth has to be
+steady: in each of the four quarters of the time past warm-up the median is above that before, by at least a seventh of
+the whole growth. A jump, or a level that is reached, is no leak.
 """
 
 from __future__ import annotations
@@ -80,9 +81,37 @@ def _all(run: Run) -> Iterator[_Series]:
 
 
 def _resident(run: Run, rank: int, start_ns: int, end_ns: int, steps: int) -> _Series:
+    """What a process holds, as it would be if it had neither grown nor shrunk while a profiler was at work."""
     at_ns, value = run.samples.series(f"rank {rank}", "rss_bytes")
     inside = (at_ns >= start_ns) & (at_ns < end_ns)
-    return _Series(rank, value[inside], steps, "resident", 0.2, 64_000_000)
+    at_ns, value = at_ns[inside], value[inside]
+    is_free = ~_profiled(run, rank).overlaps(at_ns[:-1], at_ns[1:])
+    grown = np.concatenate(([0.0], np.cumsum(np.diff(value)[is_free])))
+    return _Series(rank, value[:1] + grown if len(value) else value, steps, "resident", 0.2, 64_000_000)
+
+
+@dataclass(frozen=True, eq=False)
+class _Stretches:
+    """When a profiler was at work in a rank, (k,) each: its steps, and what it took to stop after them."""
+
+    start_ns: npt.NDArray[np.int64]
+    end_ns: npt.NDArray[np.int64]
+
+    def overlaps(self, start_ns: npt.NDArray[np.int64], end_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Which of some stretches, shape (n,), have a moment in common with one of these."""
+        touch = (self.start_ns[None, :] < end_ns[:, None]) & (self.end_ns[None, :] > start_ns[:, None])
+        found: npt.NDArray[np.bool_] = touch.any(axis=1)
+        return found
+
+
+def _profiled(run: Run, rank: int) -> _Stretches:
+    mine = run.steps.where((run.steps.rank == rank) & run.steps.is_profiled)
+    written = [entry for entry in run.traces if entry.rank == rank]
+    stop_ns = np.array([entry.t_ns for entry in written], dtype=np.int64)
+    held_ns = np.array([entry.stop_ns for entry in written], dtype=np.int64)
+    return _Stretches(
+        np.concatenate((mine.start_ns, stop_ns - held_ns)), np.concatenate((mine.end_ns, stop_ns)).astype(np.int64)
+    )
 
 
 def _quarters(series: _Series) -> Floats:

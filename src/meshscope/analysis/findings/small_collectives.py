@@ -4,8 +4,8 @@ What a call costs beside its bytes (α) and what a byte costs (1/β) are fitted 
 kind and group, from when their last rank had come: t = α + s/β over their sizes, which have to differ fourfold. With n
 calls a step, whose bytes would fit m of 25 MB (DDP's usual bucket), (n − m) α would be saved, as far as it is exposed.
 Where sizes are not told (XLA on CPU) only all-reduces are looked at: then their bytes are at most those of the
-gradients, and α is what the quickest tenth of the calls take. Fires from eight calls a step on, most of them (or their
-mean) under a megabyte, where that is a thirtieth of the step. A clean step of the bundled DDP or pmap has one to three.
+gradients, and α is what the quickest tenth of the calls take. Fires from eight calls a step on, with a mean of less
+than a megabyte, where that is a thirtieth of the step. A clean step of the bundled DDP or pmap has one to six, of more.
 """
 
 from __future__ import annotations
@@ -49,11 +49,10 @@ class Fit:
 
 @dataclass(frozen=True)
 class _Calls:
-    """One kind of collective in one group: calls a step, how many are small, their bytes, and what one costs."""
+    """One kind of collective in one group: calls a step, their bytes, and what one costs beside them."""
 
     name: str
     calls: float
-    small: float
     moved_bytes: float
     exposed_frac: float
     latency_ns: float
@@ -72,7 +71,7 @@ def small_collectives(run: Run) -> tuple[Finding, ...]:
 def _finding(found: _Calls, run: Run) -> tuple[Finding, ...]:
     needed = max(math.ceil(found.moved_bytes / LARGE_BYTES), 1)
     cost = part((found.calls - needed) * found.latency_ns * found.exposed_frac, traced_step(run))
-    if found.calls < MANY or found.small <= found.calls / 2 or not cost.cost_frac >= LEAST_FRAC:
+    if found.calls < MANY or found.moved_bytes >= found.calls * SMALL_BYTES or not cost.cost_frac >= LEAST_FRAC:
         return ()
     name = found.name.replace("_", "-")
     return (
@@ -81,8 +80,8 @@ def _finding(found: _Calls, run: Run) -> tuple[Finding, ...]:
             title=f"many small {name} calls",
             **vars(cost),
             evidence=(
-                f"{found.calls:.0f} {name} calls a {'step' if _has_steps(run) else 'window'}, {found.small:.0f} of "
-                f"them under {size(SMALL_BYTES)}, move {size(found.moved_bytes)}",
+                f"{found.calls:.0f} {name} calls a {'step' if _has_steps(run) else 'window'} move "
+                f"{size(found.moved_bytes)}, {size(found.moved_bytes / found.calls)} each in the mean",
                 found.how,
                 f"{counted(needed, 'call')} could carry the same: {found.calls - needed:.0f} fewer, "
                 f"{percent(found.exposed_frac)} of whose time is exposed",
@@ -104,7 +103,6 @@ def _sized(some: Sequence[CollectiveTotal], periods: int) -> _Calls | None:
     return _Calls(
         name=some[0].name,
         calls=sum(one.count for one in some) / periods,
-        small=sum(one.count for one in some if (one.size_bytes or 0) < SMALL_BYTES) / periods,
         moved_bytes=sum(one.count * (one.size_bytes or 0) for one in some) / periods,
         exposed_frac=_exposed(some),
         latency_ns=fit.latency_ns,
@@ -124,7 +122,6 @@ def _unsized(some: Sequence[CollectiveTotal], periods: int, run: Run) -> _Calls 
     return _Calls(
         name=some[0].name,
         calls=calls,
-        small=calls if gradient_bytes / calls < SMALL_BYTES else 0.0,
         moved_bytes=gradient_bytes,
         exposed_frac=_exposed(some),
         latency_ns=latency_ns,

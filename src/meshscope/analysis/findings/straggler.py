@@ -1,12 +1,15 @@
 """Straggler: one rank comes late to collectives and the others wait for it.
 
-Fires when a rank is late in three steps or more and costs each other rank two hundredths of the time. On CPU ranks that
+The cost is the time in which another rank waits for it and computes nothing, in the mean over the others: collectives
+that wait side by side count once. Fires when a rank is late in three steps or more and costs two hundredths of the time.
+On CPU ranks that
 share their cores the scheduler makes some rank late in every step; there it has to be late, and the latest, in so many
 steps as would be chance in one of a hundred runs only, and to cost a twentieth.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from math import comb
 
 import numpy as np
@@ -14,9 +17,13 @@ import numpy as np
 from meshscope.analysis.findings.rule import Finding, Rule, share
 from meshscope.analysis.findings.whole import shares_cores, traced_step
 from meshscope.analysis.lateness import Pattern, lateness, pattern
+from meshscope.analysis.standing import device_kind
 from meshscope.analysis.stragglers import Straggler, stragglers
+from meshscope.analysis.waiting import waiting
+from meshscope.intervals import difference
 from meshscope.run import Run
-from meshscope.units import duration, percent
+from meshscope.spans import Kind
+from meshscope.units import duration, percent, ratio
 
 FEWEST_STEPS = 3
 LEAST_FRAC, LEAST_SHARED_FRAC = 0.02, 0.05
@@ -27,6 +34,7 @@ _FIXES = {
     "idle": "py-spy dump --pid PID      # on the late rank: what its host does while its device has nothing to do",
     "compute": "nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE    # on the late rank's device: throttled, or shared?",
 }
+_FIX_CPU = "top -H -p PID               # on the late rank: its threads, and what else runs on its cores"
 _ADVICE = {
     "data": "It waits for its batches longer than the others: give its loader more workers, or shards of equal size.",
     "idle": "Its host is late: look for work that only this rank does, such as logging, checkpoints or evaluation.",
@@ -39,15 +47,27 @@ _ELSE = "Compare what it does with the median rank, in the timeline, step by ste
 
 def straggler(run: Run) -> tuple[Finding, ...]:
     late, seen = stragglers(run), pattern(lateness(run))
-    return tuple(_finding(one, seen, run) for one in late if _is_material(one, run))
+    held = {one.rank: _held_ns(one.rank, run) for one in late}
+    found = ((one, ratio(held[one.rank], one.of_ns)) for one in late)
+    return tuple(_finding(one, frac, seen, run) for one, frac in found if _is_material(one, frac, run))
 
 
-def _is_material(one: Straggler, run: Run) -> bool:
+def _held_ns(rank: int, run: Run) -> float:
+    """How long another rank waits for this one while it computes nothing, in the mean over the others."""
+    total: dict[int, int] = defaultdict(int)
+    for window, waits in waiting(run).windows.items():
+        if window.rank != rank:
+            held = waits.waiting(waits.last_rank == rank)
+            total[window.rank] += difference(held, window.spans.busy(Kind.COMPUTE)).total_ns
+    return float(np.mean(list(total.values()))) if total else 0.0
+
+
+def _is_material(one: Straggler, frac: float, run: Run) -> bool:
     if one.late_steps < FEWEST_STEPS:
         return False
     if not shares_cores(run):
-        return one.cost_frac >= LEAST_FRAC
-    return one.cost_frac >= LEAST_SHARED_FRAC and _by_chance(one.rank, run) <= CHANCE
+        return frac >= LEAST_FRAC
+    return frac >= LEAST_SHARED_FRAC and _by_chance(one.rank, run) <= CHANCE
 
 
 def _by_chance(rank: int, run: Run) -> float:
@@ -60,11 +80,10 @@ def _by_chance(rank: int, run: Run) -> float:
     return min(1.0, ranks * tail)
 
 
-def _finding(one: Straggler, seen: Pattern, run: Run) -> Finding:
-    said = f"rank {one.rank} came last to {one.last} of {one.calls} collectives and held up each other rank "
-    said += f"{duration(one.cost_ns)} of the {duration(one.of_ns)} traced"
-    since = f"late in {one.late_steps} of {one.steps} steps, since step {one.since}"
-    evidence = [said, since]
+def _finding(one: Straggler, frac: float, seen: Pattern, run: Run) -> Finding:
+    said = f"rank {one.rank} came last to {one.last} of {one.calls} collectives; {percent(frac)} of the time traced "
+    said += f"({duration(frac * one.of_ns)} of {duration(one.of_ns)}) another rank waits for it and computes nothing"
+    evidence = [said, f"late in {one.late_steps} of {one.steps} steps, since step {one.since}"]
     if one.phase:
         evidence.append(f"{_PHASES[one.phase]} {duration(one.phase_ns)} longer than the median rank")
     if seen.kind == "node" and one.rank in seen.ranks:
@@ -73,11 +92,17 @@ def _finding(one: Straggler, seen: Pattern, run: Run) -> Finding:
         code=FINDING.code,
         title="straggler",
         ranks=(one.rank,),
-        **vars(share(one.cost_frac, traced_step(run))),
-        evidence=(*evidence, f"that is {percent(one.cost_frac)} of the time traced"),
+        **vars(share(frac, traced_step(run))),
+        evidence=tuple(evidence),
         advice=_ADVICE.get(one.phase, _ELSE),
-        fix=_FIXES.get(one.phase, _FIXES["idle"]),
+        fix=_fix(one.phase, run),
     )
+
+
+def _fix(phase: str, run: Run) -> str:
+    if phase == "compute" and device_kind(run) == "cpu":
+        return _FIX_CPU
+    return _FIXES.get(phase, _FIXES["idle"])
 
 
 _PHASES = {
