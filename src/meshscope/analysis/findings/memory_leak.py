@@ -100,8 +100,7 @@ class _Stretches:
     def overlaps(self, start_ns: npt.NDArray[np.int64], end_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Which of some stretches, shape (n,), have a moment in common with one of these."""
         touch = (self.start_ns[None, :] < end_ns[:, None]) & (self.end_ns[None, :] > start_ns[:, None])
-        found: npt.NDArray[np.bool_] = touch.any(axis=1)
-        return found
+        return np.asarray(touch.any(axis=1), dtype=np.bool_)
 
 
 def _profiled(run: Run, rank: int) -> _Stretches:

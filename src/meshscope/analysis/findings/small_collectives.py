@@ -2,10 +2,11 @@
 
 What a call costs beside its bytes (α) and what a byte costs (1/β) are fitted to the run's own collectives of the same
 kind and group, from when their last rank had come: t = α + s/β over their sizes, which have to differ fourfold. With n
-calls a step, whose bytes would fit m of 25 MB (DDP's usual bucket), (n − m) α would be saved, as far as it is exposed.
-Where sizes are not told (XLA on CPU) only all-reduces are looked at: then their bytes are at most those of the
-gradients, and α is what the quickest tenth of the calls take. Fires from eight calls a step on, with a mean of less
-than a megabyte, where that is a thirtieth of the step. A clean step of the bundled DDP or pmap has one to six, of more.
+calls a step, whose bytes would fit m of 25 MB (DDP's usual bucket), (n − m) α would be saved, as far as it is exposed;
+calls that run side by side (on two of gloo's threads) share their time. Where sizes are not told (XLA on CPU) only
+all-reduces are looked at: then their bytes are at most those of the gradients, and α is what the quickest tenth of the
+calls take. Fires from eight calls a step on, with a mean of less than a megabyte, where that is a thirtieth of the
+step. A clean step of the bundled DDP or pmap has one to six, of more.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from meshscope.analysis.findings.rule import Finding, Rule, part
 from meshscope.analysis.findings.whole import traced_step
 from meshscope.analysis.waiting import waiting
 from meshscope.analysis.xla_checks import MANY, SMALL_BYTES
+from meshscope.intervals import union
 from meshscope.run import Run
+from meshscope.spans import Kind
 from meshscope.units import counted, duration, percent, ratio, size
 
 LARGE_BYTES = 25 << 20
@@ -70,7 +73,8 @@ def small_collectives(run: Run) -> tuple[Finding, ...]:
 
 def _finding(found: _Calls, run: Run) -> tuple[Finding, ...]:
     needed = max(math.ceil(found.moved_bytes / LARGE_BYTES), 1)
-    cost = part((found.calls - needed) * found.latency_ns * found.exposed_frac, traced_step(run))
+    each_ns = found.latency_ns * found.exposed_frac * _alone_frac(found.name, run)
+    cost = part((found.calls - needed) * each_ns, traced_step(run))
     if found.calls < MANY or found.moved_bytes >= found.calls * SMALL_BYTES or not cost.cost_frac >= LEAST_FRAC:
         return ()
     name = found.name.replace("_", "-")
@@ -139,6 +143,18 @@ def _quickest_ns(name: str, run: Run) -> float | None:
         taken.append((waits.end_ns - waits.start_ns - waits.wait_ns)[mine])
     joined = np.concatenate(taken) if taken else np.empty(0)
     return float(np.percentile(joined, 10)) if len(joined) else None
+
+
+def _alone_frac(name: str, run: Run) -> float:
+    """The time in which a collective runs as a share of that of its calls added up: 1 where none run side by side."""
+    covered_ns = total_ns = 0
+    for window in run.windows:
+        spans = window.spans
+        is_named = np.array([other == name for other in (*spans.collectives, "")], dtype=bool)
+        rows = (spans.kind == Kind.COLLECTIVE) & is_named[spans.collective]
+        covered_ns += union(spans.start_ns[rows], spans.end_ns[rows]).total_ns
+        total_ns += int((spans.end_ns[rows] - spans.start_ns[rows]).sum())
+    return ratio(covered_ns, total_ns)
 
 
 def _exposed(some: Sequence[CollectiveTotal]) -> float:

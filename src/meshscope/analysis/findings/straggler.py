@@ -1,10 +1,9 @@
 """Straggler: one rank comes late to collectives and the others wait for it.
 
 The cost is the time in which another rank waits for it and computes nothing, in the mean over the others: collectives
-that wait side by side count once. Fires when a rank is late in three steps or more and costs two hundredths of the time.
-On CPU ranks that
-share their cores the scheduler makes some rank late in every step; there it has to be late, and the latest, in so many
-steps as would be chance in one of a hundred runs only, and to cost a twentieth.
+that wait side by side count once. Fires when a rank is late in three steps or more, for two hundredths of the time. On
+CPU ranks that share their cores the scheduler makes some rank late in every step; there it has to be the latest in so
+many steps as would be chance in one of a hundred runs only, and to cost a twentieth.
 """
 
 from __future__ import annotations
