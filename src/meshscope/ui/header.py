@@ -155,5 +155,5 @@ def footer(
         keys.remove(max(keys, key=lambda entry: entry[2]))
     pieces: list[Piece] = [(" ", "text")]
     for key, word, _ in keys:
-        pieces += [(key, "key"), (f" {word}  " if key else f"{word}  ", "quiet")]
+        pieces += [(key, "key"), (f" {word}  " if key else f"{word}  ", "warn" if "(" in word else "quiet")]
     return cut(pieces, width)

@@ -9,8 +9,8 @@ MARGIN = 1
 GAP = 3
 LEAST_WIDTH = 36
 LEAST_HEIGHT = 9
-STRIP_HEIGHT, STRIP_SHARE = 5, 5
-"""A strip takes a fifth of the lines, and five where there are few."""
+STRIP_SHARE, ABOVE_STRIP = 5, 13
+"""A strip takes a fifth of the lines, where that leaves the rows above it this many each."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,8 @@ def arrangement(
     """The comparison (the first of ``names``) above, the other panels in a grid below.
 
     Panels that find no room of LEAST_WIDTH × LEAST_HEIGHT take turns by page; the focused one is always seen.
-    Where the others fill whole rows and leave room, ``strip`` gets a few lines below them instead of a seat.
+    ``strip`` names a panel that may come last: where the others fill whole rows and leave room it gets a few lines below
+    them, else it takes a seat that is free, or a page of its own.
     ``header`` and ``table`` are the lines wanted by the header and by the comparison's drawing with its title.
     """
     top = min(header, max(height - 2, 1))
@@ -67,7 +68,7 @@ def arrangement(
         return Arrangement(head, foot, places)
     if others[-1] == strip and (seated := _above_strip(area, others)):
         return Arrangement(head, foot, places | seated)
-    columns, rows = _grid(area, len(others))
+    columns, rows = _grid(area, len(others) - (others[-1] == strip and len(others) > 1))
     seats = columns * rows
     pages = -(-len(others) // seats)
     page = others.index(focused) // seats if focused in others else 0
@@ -78,12 +79,12 @@ def arrangement(
 def _above_strip(area: Rect, names: Sequence[str]) -> dict[str, Rect]:
     """All but the last of ``names`` in whole rows and the last below them; empty where that cannot be."""
     *seated, strip = names
-    lines = max(STRIP_HEIGHT, area.height // STRIP_SHARE)
+    lines = area.height // STRIP_SHARE
     above = Rect(area.x, area.y, area.width, area.height - lines - 1)
     if not seated or above.height < LEAST_HEIGHT:
         return {}
     columns, rows = _grid(above, len(seated))
-    if columns == 1 or columns * rows != len(seated):
+    if columns == 1 or columns * rows != len(seated) or above.height < rows * ABOVE_STRIP:
         return {}
     below = Rect(area.x, area.y + area.height - lines, area.width, lines)
     return _seated(above, columns, seated) | {strip: below}

@@ -88,5 +88,5 @@ def footer(width: int, look: Look = USUAL, *, runs: int, is_small: bool, finding
         kept.remove(max(kept, key=lambda entry: entry[2]))
     pieces: list[Piece] = [(" ", "text")]
     for key, word, _ in kept:
-        pieces += [(key, "key"), (f" {word}  " if key else f"{word}  ", "quiet")]
+        pieces += [(key, "key"), (f" {word}  " if key else f"{word}  ", "warn" if "(" in word else "quiet")]
     return cut(pieces, width) if cells(pieces) > width else pieces

@@ -2,7 +2,8 @@
 
 Fires where a flight recorder's dump shows ranks inside a call that another rank of the group had not made; and in a
 recording where no step has ended for ten seconds and for twenty usual steps, while every rank says that it trains (a
-compilation, a profiler that stops and the end of a run say so), or where a rank died of a collective's timeout.
+compilation, a profiler that stops and the end of a run say so); or where a rank died of a collective's timeout, or the
+supervisor ended a run that made no progress.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ PATIENCE_STEPS = 20
 _MOST = 3
 
 _TRAINING = ("training", "profiling", "warming profiler")
+_ENDED_FOR_IT = re.compile(r"\bhangs\b|\bmade progress\b")
+_FRAME = re.compile(r'^\s*File "')
 _TIMED_OUT = re.compile(r"timed out|watchdog caught|collective operation timeout|timeout after", re.IGNORECASE)
 
 _FIX = """# every rank has to reach the same collectives in the same order; find the one that differs:
@@ -95,11 +98,25 @@ def _standstill(run: Run) -> tuple[int, tuple[str, ...]]:
     last_ns = int(run.steps.end_ns.max())
     still_ns = max(_until_ns(run) - last_ns, 0)
     timed_out = [end for end in run.rank_ends if end.exit_code and _TIMED_OUT.search(_words(end.why, end.log_lines))]
-    if not timed_out and not (_trains(run) and still_ns >= _patience_ns(run)):
+    ended = _ended_for_it(run)
+    if not timed_out and not ended and not (_trains(run) and still_ns >= _patience_ns(run)):
         return 0, ()
-    said = [f"no step has ended for {duration(still_ns)}{_usually(run)}", _where(run)]
+    said = [*ended, f"no step has ended for {duration(still_ns)}{_usually(run)}", _where(run), *_stack(run)]
     said += [f"rank {end.rank} gave up: {_line(end.why, end.log_lines)}" for end in timed_out[:_MOST]]
     return still_ns, tuple(said)
+
+
+def _ended_for_it(run: Run) -> tuple[str, ...]:
+    """What the supervisor said when it ended the run for making no progress."""
+    return (run.ended.why,) if run.ended is not None and _ENDED_FOR_IT.search(run.ended.why) else ()
+
+
+def _stack(run: Run) -> tuple[str, ...]:
+    """Where the rank was that the supervisor named, by the last frame in its log."""
+    rank = run.ended.rank if run.ended is not None and _ended_for_it(run) else -1
+    lines = [line.strip() for end in run.rank_ends if end.rank == rank for line in end.log_lines]
+    frame = next((line for line in lines if _FRAME.match(line)), "")
+    return (f"rank {rank} was at {frame.removeprefix('File ')}",) if frame else ()
 
 
 def _words(why: str, lines: tuple[str, ...]) -> str:
@@ -145,7 +162,10 @@ def _where(run: Run) -> str:
 
 
 def _odd_ranks(run: Run) -> list[int]:
-    """Ranks that stopped at an earlier step than others, else those that did not give up as the others did."""
+    """The rank that the supervisor named; else those that stopped at an earlier step than others; else those that did
+    not give up as the others did."""
+    if run.ended is not None and run.ended.rank >= 0 and _ended_for_it(run):
+        return [run.ended.rank]
     last = _last_steps(run)
     behind = [rank for rank, step in last.items() if step < max(last.values())]
     if behind:

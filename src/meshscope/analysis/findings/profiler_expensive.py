@@ -35,8 +35,8 @@ def profiler_expensive(run: Run) -> tuple[Finding, ...]:
             title="the profiler costs too much",
             **vars(share(found.profiler_cost_frac, training(run))),
             evidence=(
-                f"profiling added {percent(found.profiler_cost_frac)} of the training time: {counted(windows, 'window')}, the "
-                f"longest of which held a rank for {duration(stop_ns)} to write",
+                f"profiling added {percent(found.profiler_cost_frac)} of the training time: "
+                f"{counted(windows, 'window')}, the longest of which held a rank for {duration(stop_ns)} to write",
                 f"{counted(found.profiled, 'profiled step')} took {duration(found.profiled_median_ns)} in the median, "
                 f"others {duration(found.median_ns)}",
             ),

@@ -59,7 +59,7 @@ def draw(found: Found, frame: Frame) -> list[Strip]:
     if not found.is_asked:
         return note(PANEL.promise, frame)
     if not found.findings:
-        return note(f"Nothing found so far. {PANEL.promise}", frame)
+        return note("None of the pitfalls that are looked for shows in this run.", frame)
     at = min(frame.picked, len(found.findings) - 1)
     columns = placed(_COLUMNS, frame.width)
     if frame.height < _FEWEST_LINES:
