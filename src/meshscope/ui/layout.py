@@ -50,8 +50,8 @@ def arrangement(
     """The comparison (the first of ``names``) above, the other panels in a grid below.
 
     Panels that find no room of LEAST_WIDTH × LEAST_HEIGHT take turns by page; the focused one is always seen.
-    ``strip`` names a panel that may come last: where the others fill whole rows and leave room it gets a few lines below
-    them, else it takes a seat that is free, or a page of its own.
+    ``strip`` names a panel that may come last: where the others fill whole rows and leave room, it gets a few lines
+    below them, else a seat that is free, or a page of its own.
     ``header`` and ``table`` are the lines wanted by the header and by the comparison's drawing with its title.
     """
     top = min(header, max(height - 2, 1))

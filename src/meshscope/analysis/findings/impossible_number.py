@@ -53,8 +53,8 @@ def _mfu(run: Run) -> Iterator[str]:
     if found.is_impossible:
         each = found.flop_per_step / run.experiment.ranks
         yield (
-            f"{each / _TERA:.3g} TFLOP per rank in the median step of {duration(steps(run).median_ns)} are "
-            f"{found.flops_per_s / _TERA:.3g} TFLOP/s, {percent(found.mfu_frac)} of the "
+            f"{each / _TERA:.4g} TFLOP per rank in the median step of {duration(steps(run).median_ns)} are "
+            f"{found.flops_per_s / _TERA:.4g} TFLOP/s, {percent(found.mfu_frac)} of the "
             f"{found.peak_flops_per_s / _TERA:.4g} that {found.device} has in {found.precision}"
         )
 

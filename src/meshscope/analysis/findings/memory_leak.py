@@ -74,8 +74,8 @@ def _all(run: Run) -> Iterator[_Series]:
         mine = table.where((table.rank == rank) & (table.step >= table.step.min() + WARM_UP_STEPS))
         counted = mine.where(mine.allocated_bytes >= 0)
         if len(counted):
-            steps = int(counted.step.max() - counted.step.min())
-            yield _Series(rank, counted.allocated_bytes.astype(np.float64), steps, "allocated", 0.05, 32_000_000)
+            held = counted.allocated_bytes.astype(np.float64)
+            yield _Series(rank, held, len(counted), "allocated", 0.05, 32_000_000)
         elif len(mine):
             yield _resident(run, rank, int(mine.start_ns.min()), int(mine.end_ns.max()), len(mine))
 

@@ -1,12 +1,13 @@
 """No overlap at all: devices communicate and compute in turns.
 
 Fires when less than a fiftieth of the time of collectives is hidden under compute, they are exposed for a tenth of the
-traced step, and there are at least four of them: with less there is nothing to win, or nothing to hide behind. Not on
-CPU ranks that share their cores.
+traced step, there are at least four of them, and computing takes a tenth as well: with less there is nothing to win, or
+nothing to hide behind. Not on CPU ranks that share their cores.
 """
 
 from __future__ import annotations
 
+from meshscope.analysis.breakdown import measure
 from meshscope.analysis.findings.rule import Finding, Rule, part
 from meshscope.analysis.findings.whole import shares_cores, traced_step
 from meshscope.analysis.overlap import CollectiveOverlap, overlap
@@ -32,6 +33,8 @@ def no_overlap(run: Run) -> tuple[Finding, ...]:
     cost = part(exposed_ns, traced_step(run))
     if not hidden_frac <= MOST_HIDDEN_FRAC or not cost.cost_frac >= LEAST_FRAC or _calls(found) < FEWEST_CALLS:
         return ()
+    if not _computing_frac(run) >= LEAST_FRAC:
+        return ()
     most = found[0]
     return (
         Finding(
@@ -46,6 +49,12 @@ def no_overlap(run: Run) -> tuple[Finding, ...]:
             fix=_FIX_JAX if run.experiment.framework == "jax" else _FIX,
         ),
     )
+
+
+def _computing_frac(run: Run) -> float:
+    """The share of the traced time of all ranks in which they compute."""
+    parts = [measure(window).total for window in run.windows if window.device_kind != "none"]
+    return ratio(sum(part.compute_ns for part in parts), sum(part.span_ns for part in parts))
 
 
 def _calls(found: tuple[CollectiveOverlap, ...]) -> int:
