@@ -39,6 +39,11 @@ def test_memory_that_reaches_a_level_does_not_leak() -> None:
     assert codes(run(allocated(lambda step: 500 * MB + 5 * MB * min(step, 15)))) == []
 
 
+def test_memory_whose_growth_slows_down_does_not_leak() -> None:
+    # As a process that runs XLA does on CPU: half of what it still lacks in every ten steps.
+    assert codes(run(allocated(lambda step: 900 * MB - round(400 * MB * 0.5 ** (step / 10))))) == []
+
+
 def test_memory_that_jumps_once_does_not_leak() -> None:
     assert codes(run(allocated(lambda step: 500 * MB + (200 * MB if step > 20 else 0)))) == []
 

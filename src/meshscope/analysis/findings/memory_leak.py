@@ -3,8 +3,8 @@
 By the allocator's count after each step where there is one: growth of a twentieth, and 32 MB. On CPU ranks only the
 process's resident set tells. It grows by itself for a while, so there it takes a fifth and 64 MB; and with every
 profile that is written, so what it grew while a profiler was at work is left out. Either way the growth has to be
-steady: in each of the four quarters of the time past warm-up the median is above that before, by at least a seventh of
-the whole growth. A jump, or a level that is reached, is no leak.
+steady: in each of the four quarters of the time past warm-up the median is above that before, and no rise is less than
+half of another. A jump, or a level that is neared, is no leak.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from meshscope.units import percent, size
 
 FEWEST = 12
 QUARTERS = 4
-STEADY_FRAC = 1 / 7
+STEADY_FRAC = 0.5
 
 _FIX = """losses.append(loss.item())      # a number, not a tensor that keeps the whole graph alive
 total += loss.detach()          # the same for sums; clear lists and caches that grow with every step"""
@@ -123,7 +123,7 @@ def _growth_bytes(series: _Series) -> float:
         return 0.0
     level = _quarters(series)
     grown, rises = float(level[-1] - level[0]), np.diff(level)
-    is_steady = bool((rises >= STEADY_FRAC * grown).all())
+    is_steady = bool(rises.min() >= STEADY_FRAC * rises.max())
     return grown if is_steady and grown >= max(series.least_frac * level[0], series.least_bytes) else 0.0
 
 
