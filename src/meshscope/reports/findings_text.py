@@ -34,5 +34,5 @@ def headline(one: Finding) -> str:
 
 def cost(one: Finding) -> str:
     if not one.has_cost:
-        return ": the run stands still or its result is wrong" if one.is_grave else ""
+        return ": spoils the run" if one.is_grave else ""
     return f": {duration(one.cost_ns)}, {percent(one.cost_frac)} of {one.of}"
