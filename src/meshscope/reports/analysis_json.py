@@ -24,6 +24,7 @@ from meshscope.analysis.steps import Steps, steps
 from meshscope.reports.collectives_json import collectives_json
 from meshscope.reports.comparison_json import comparison_json
 from meshscope.reports.efficiency_text import efficiency_values
+from meshscope.reports.findings_json import findings_json
 from meshscope.reports.records_json import memory_record_json, records_json
 from meshscope.reports.waiting_json import waiting_json
 from meshscope.reports.why_json import why_json
@@ -101,7 +102,7 @@ def _recording(run: Run) -> dict[str, Any]:
         "steps": _steps(run, steps(run), doubts),
         "efficiency": _efficiency(run, doubts),
         "devices": _devices(run, doubts),
-        "findings": [],
+        "findings": findings_json(run),
     } | waiting_json(run)
     causes, unexplained = why_json(run)
     said |= causes

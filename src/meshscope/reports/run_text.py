@@ -17,6 +17,7 @@ from meshscope.analysis.standing import device_kind, shares
 from meshscope.analysis.steps import Steps, steps
 from meshscope.reports.columns import table, wrapped
 from meshscope.reports.efficiency_text import efficiency_lines
+from meshscope.reports.findings_text import findings_lines
 from meshscope.reports.records_text import allocator_lines, flight_lines, sensor_lines
 from meshscope.reports.waiting_text import waiting_lines
 from meshscope.reports.why_text import why_lines
@@ -38,9 +39,10 @@ _SHORT = dict(zip(CATEGORIES, ("params", "grads", "optim", "activ", "temp"), str
 
 
 def run_lines(run: Run) -> list[str]:
-    """Lines of at most 80 characters (names of files may be longer)."""
+    """Lines of at most 80 characters (names of files, and code to paste, may be longer)."""
     lines = wrapped(_title(run), indent="")
     lines += _rank_from(run)
+    lines += findings_lines(run)
     lines += _split(breakdown(run))
     lines += _collectives(overlap(run))
     lines += waiting_lines(run)

@@ -11,7 +11,7 @@ from meshscope.ui.look import USUAL, Look
 from meshscope.ui.marks.cells import Line, Piece, cells, clip, cut, ends, named, wrapped
 from meshscope.ui.panels.comparison import Standing
 from meshscope.ui.scene import Scene, Stance, Stretch, running
-from meshscope.ui.words import RUNNING, clock_time, doing
+from meshscope.ui.words import RUNNING, clock_time, doing, found_word
 from meshscope.units import counted, printable
 
 
@@ -130,13 +130,16 @@ def _write(text: list[str], start: int, end: int, name: str) -> None:
         text[start : start + len(word)] = word
 
 
-def footer(stance: Stance, width: int, look: Look = USUAL, *, is_running: bool, is_small: bool) -> list[Piece]:
-    """The keys, the less needed ones left out where they find no room."""
+def footer(
+    stance: Stance, width: int, look: Look = USUAL, *, is_running: bool, is_small: bool, findings: int = 0
+) -> list[Piece]:
+    """The keys, the less needed ones left out where they find no room; how many findings there are stays."""
     play = "play" if stance.is_paused else "again" if stance.is_at_end else "pause"
     keys = [
         ("↑↓", "strategy", 2),
         ("tab", "panel", 3),
         ("enter", "maximise", 4),
+        ("f", found_word(findings), 0 if findings else 4),
         ("space", play, 1),
         (named("←→", look), "seek", 5),
         ("<>", "speed", 6),
@@ -145,12 +148,12 @@ def footer(stance: Stance, width: int, look: Look = USUAL, *, is_running: bool, 
         ("q", "quit", 0),
     ]
     if is_running:
-        keys.insert(7, ("p", "profile now", 1))
+        keys.insert(8, ("p", "profile now", 1))
     if is_small:
         keys.append(("", "80 × 24 shows more", 1))
     while sum(len(key) + len(word) + 3 for key, word, _ in keys) > width - 1 and max(rank for *_, rank in keys):
         keys.remove(max(keys, key=lambda entry: entry[2]))
     pieces: list[Piece] = [(" ", "text")]
     for key, word, _ in keys:
-        pieces += [(key, "key"), (f" {word}  " if key else f"{word}  ", "quiet")]
+        pieces += [(key, "key"), (f" {word}  " if key else f"{word}  ", "warn" if "(" in word else "quiet")]
     return cut(pieces, width)

@@ -9,6 +9,8 @@ MARGIN = 1
 GAP = 3
 LEAST_WIDTH = 36
 LEAST_HEIGHT = 9
+STRIP_SHARE, ABOVE_STRIP = 5, 13
+"""A strip takes a fifth of the lines, where that leaves the rows above it this many each."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +45,13 @@ def arrangement(
     names: Sequence[str],
     focused: str,
     is_maximised: bool = False,
+    strip: str = "",
 ) -> Arrangement:
     """The comparison (the first of ``names``) above, the other panels in a grid below.
 
     Panels that find no room of LEAST_WIDTH × LEAST_HEIGHT take turns by page; the focused one is always seen.
+    ``strip`` names a panel that may come last: where the others fill whole rows and leave room, it gets a few lines
+    below them, else a seat that is free, or a page of its own.
     ``header`` and ``table`` are the lines wanted by the header and by the comparison's drawing with its title.
     """
     top = min(header, max(height - 2, 1))
@@ -61,12 +66,28 @@ def arrangement(
     area = Rect(inside.x, inside.y + own, inside.width, inside.height - own)
     if area.height < 3 or not others:
         return Arrangement(head, foot, places)
-    columns, rows = _grid(area, len(others))
+    if others[-1] == strip and (seated := _above_strip(area, others)):
+        return Arrangement(head, foot, places | seated)
+    columns, rows = _grid(area, len(others) - (others[-1] == strip and len(others) > 1))
     seats = columns * rows
     pages = -(-len(others) // seats)
     page = others.index(focused) // seats if focused in others else 0
     shown = others[page * seats : (page + 1) * seats]
     return Arrangement(head, foot, places | _seated(area, columns, shown), page, pages)
+
+
+def _above_strip(area: Rect, names: Sequence[str]) -> dict[str, Rect]:
+    """All but the last of ``names`` in whole rows and the last below them; empty where that cannot be."""
+    *seated, strip = names
+    lines = area.height // STRIP_SHARE
+    above = Rect(area.x, area.y, area.width, area.height - lines - 1)
+    if not seated or above.height < LEAST_HEIGHT:
+        return {}
+    columns, rows = _grid(above, len(seated))
+    if columns == 1 or columns * rows != len(seated) or above.height < rows * ABOVE_STRIP:
+        return {}
+    below = Rect(area.x, area.y + area.height - lines, area.width, lines)
+    return _seated(above, columns, seated) | {strip: below}
 
 
 def _grid(area: Rect, count: int) -> tuple[int, int]:

@@ -17,7 +17,8 @@ from meshscope.units import printable
 
 @dataclass(frozen=True)
 class Frame:
-    """What a drawing is made for. ``scroll`` counts lines back from the newest, ``selected`` is the name of a run.
+    """What a drawing is made for. ``scroll`` counts lines back from the newest, ``selected`` is the name of a run,
+    ``picked`` numbers what was chosen within the panel.
 
     ``caveat`` says what the answers do not stand on yet; it is shown with each of them.
     """
@@ -28,6 +29,7 @@ class Frame:
     now_unix_ns: int = 0
     selected: str = ""
     scroll: int = 0
+    picked: int = 0
     caveat: str = ""
 
 
@@ -50,7 +52,10 @@ class Panel:
     ``depends`` gives a key of the run; while it is unchanged the question is not asked again. ``promise`` says what
     will fill the panel. ``is_overall`` asks about all runs together, whichever is selected. ``of`` names the screens
     that have it (recordings, traces opened by themselves), ``suits`` tells for which scenes; one that ``scrolls``
-    has more lines than room. Titles and promises are written by us; everything else goes through ``units.printable``.
+    has more lines than room; one that ``is_strip`` reads across and can do with a few lines below the others. ``count``
+    tells how many things an answer holds to choose from, for a panel that has such: there the keys for another run move
+    among them while it has the focus. Titles and promises are written by us; everything else goes through
+    ``units.printable``.
     """
 
     name: str
@@ -65,6 +70,8 @@ class Panel:
     of: tuple[str, ...] = ("recording",)
     suits: Callable[[Scene], bool] = lambda _: True
     scrolls: bool = False
+    is_strip: bool = False
+    count: Callable[[Any], int] | None = None
 
 
 def note(text: str, frame: Frame, role: str = "quiet") -> list[Strip]:

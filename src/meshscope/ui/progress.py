@@ -10,7 +10,7 @@ from meshscope.ui.look import USUAL, Look
 from meshscope.ui.marks.cells import Line, Piece, cells, cut, ends, wrapped
 from meshscope.ui.panels.traces import Table, subject
 from meshscope.ui.scene import Scene
-from meshscope.ui.words import grouped
+from meshscope.ui.words import found_word, grouped
 from meshscope.units import NS_PER_S, counted, percent, printable, size
 
 _BAR = 40
@@ -70,13 +70,14 @@ def left(left_ns: int) -> str:
     return f"about {round(seconds / 60)} min left"
 
 
-def footer(width: int, look: Look = USUAL, *, runs: int, is_small: bool) -> list[Piece]:
+def footer(width: int, look: Look = USUAL, *, runs: int, is_small: bool, findings: int = 0) -> list[Piece]:
     """The keys, the less needed ones left out where they find no room."""
     del look
     keys: Sequence[tuple[str, str, int]] = (
         *((("↑↓", "run", 2),) if runs > 1 else ()),
         ("tab", "panel", 1),
         ("enter", "maximise", 3),
+        ("f", found_word(findings), 0 if findings else 3),
         ("pgup pgdn", "scroll", 4),
         ("?", "help", 0),
         ("q", "quit", 0),
@@ -87,5 +88,5 @@ def footer(width: int, look: Look = USUAL, *, runs: int, is_small: bool) -> list
         kept.remove(max(kept, key=lambda entry: entry[2]))
     pieces: list[Piece] = [(" ", "text")]
     for key, word, _ in kept:
-        pieces += [(key, "key"), (f" {word}  " if key else f"{word}  ", "quiet")]
+        pieces += [(key, "key"), (f" {word}  " if key else f"{word}  ", "warn" if "(" in word else "quiet")]
     return cut(pieces, width) if cells(pieces) > width else pieces

@@ -55,6 +55,11 @@ def grouped(count: int) -> str:
     return f"{count:,}".replace(",", " ")
 
 
+def found_word(findings: int) -> str:
+    """``findings(2)``: the word for the key that leads to them."""
+    return f"findings({findings})" if findings else "findings"
+
+
 def steps_of(values: Sequence[int]) -> str:
     """``steps 40–41``, at most the last three ranges; "" for none."""
     if not values:

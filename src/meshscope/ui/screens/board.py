@@ -49,6 +49,7 @@ class Board(Screen[None]):
         Binding("shift+tab", "focus_panel(-1)", "previous panel", show=False, priority=True),
         Binding("enter,m", "maximise", "maximise", show=False),
         Binding("escape", "restore", "show all", show=False),
+        Binding("f", "focus_named('findings')", "findings", show=False),
         Binding("pageup", "scroll_lines(1)", "scroll", show=False),
         Binding("pagedown", "scroll_lines(-1)", "scroll", show=False),
         Binding("ctrl+l", "redraw", "draw again", show=False),
@@ -67,6 +68,7 @@ class Board(Screen[None]):
         self._focused = self._panels[1].name
         self._is_maximised = False
         self._scroll = 0
+        self._picked = 0
         self._said: tuple[int, str] = (0, "")
         self._placed: Arrangement | None = None
         self._placed_table = 0
@@ -126,7 +128,9 @@ class Board(Screen[None]):
         for panel in self._panels:
             view = self._view(panel)
             subject = "" if panel.is_overall else self.selected
-            if not (panel.is_overall or view.display) or (is_moving and view.asking.is_fresh(subject)):
+            # What can be counted is told in the footer, seen or not.
+            is_told = panel.is_overall or panel.count is not None or view.display
+            if not is_told or (is_moving and view.asking.is_fresh(subject)):
                 continue
             if view.asking.want(self.scene.looking_at(subject)):
                 self._question(view)
@@ -139,6 +143,8 @@ class Board(Screen[None]):
         del answered
         if not view.panel.is_overall:
             self._show(view)
+            if view.panel.count is not None:
+                self._refresh_header()
             return
         before = self.scene.selected
         self.scene = self.scene.looking_at(self.selected)
@@ -169,6 +175,7 @@ class Board(Screen[None]):
             names=[panel.name for panel in self._shown()],
             focused=self._focused,
             is_maximised=self._is_maximised,
+            strip=next((panel.name for panel in self._shown() if panel.is_strip), ""),
         )
         self._placed = placed
         for name in ("header", "footer", *(panel.name for panel in self._panels)):
@@ -210,6 +217,7 @@ class Board(Screen[None]):
             now_unix_ns=self.scene.stance.now_unix_ns,
             selected=self.scene.selected,
             scroll=self._scroll if view.panel.scrolls else 0,
+            picked=self._picked if view.panel.count is not None else 0,
             caveat="" if view.panel.is_overall else self.scene.caveat,
         )
         is_last = view.panel.name == list(self._placed.panels)[-1]
@@ -224,13 +232,33 @@ class Board(Screen[None]):
     # Keys
 
     def action_select(self, by: int) -> None:
-        self.choose(moved(self.scene, by))
+        if self._chooses_within:
+            self._picked = min(max(self._picked + by, 0), max(self.counted(self._focused) - 1, 0))
+            self._show(self._view(self._panel(self._focused)))
+        else:
+            self.choose(moved(self.scene, by))
+
+    @property
+    def _chooses_within(self) -> bool:
+        """Whether the panel that has the focus has things of its own to choose from."""
+        return self.counted(self._focused) > 0
+
+    def _panel(self, name: str) -> Panel:
+        return next(panel for panel in self._panels if panel.name == name)
+
+    def counted(self, name: str) -> int:
+        """How many things the newest answer of a panel holds to choose from; 0 while it has not answered."""
+        panel = self._panel(name)
+        answered = self._view(panel).asking.answers.get(self.scene.selected)
+        if panel.count is None or answered is None or answered.error is not None:
+            return 0
+        return panel.count(answered.answer)
 
     def choose(self, name: str) -> None:
         """Look at a run from now on."""
         self._choice = name
         self.scene = self.scene.looking_at(self.selected)
-        self._scroll = 0
+        self._scroll = self._picked = 0
         self._refresh()
         self._ask()
 
@@ -243,6 +271,10 @@ class Board(Screen[None]):
         for panel in self._shown():
             if panel.number == number:
                 self.focus_on(panel.name)
+
+    def action_focus_named(self, name: str) -> None:
+        if any(panel.name == name for panel in self._shown()):
+            self.focus_on(name)
 
     def focus_on(self, name: str) -> None:
         self._focused = name

@@ -67,8 +67,9 @@ class Dialog(ModalScreen[T]):
 
 _KEYS = (
     ("↑ ↓  j k", "choose a strategy"),
-    ("tab  shift+tab", "choose a panel (or 1 … 7)"),
+    ("tab  shift+tab", "choose a panel (or 1 … 8)"),
     ("enter  m", "maximise the panel, and back"),
+    ("f", "the findings; there ↑ ↓ choose one"),
     ("pgup  pgdn", "scroll the log"),
     ("", ""),
     ("space", "pause and go on; at the end, play it again"),
@@ -86,6 +87,7 @@ TRACE_KEYS = (
     ("↑ ↓  j k", "choose a run"),
     ("tab  shift+tab", "choose a panel (or 1 … 9)"),
     ("enter  m", "maximise the panel, and back"),
+    ("f", "the findings; there ↑ ↓ choose one"),
     ("pgup  pgdn", "scroll what was read"),
     ("", ""),
     ("ctrl+p", "all commands, among them a picture of the screen"),

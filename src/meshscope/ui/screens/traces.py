@@ -88,7 +88,8 @@ class Traces(Board):
         return progress.lines(self.scene, self.table, self.so_far, width, self.header_height(width))
 
     def footer_line(self, width: int, *, is_small: bool) -> list[Piece]:
-        return progress.footer(width, self.look, runs=len(self.scene.runs), is_small=is_small)
+        runs, found = len(self.scene.runs), self.counted("findings")
+        return progress.footer(width, self.look, runs=runs, is_small=is_small, findings=found)
 
     def table_height(self) -> int:
         return traces.height(self.table) + 2

@@ -123,7 +123,14 @@ class Watch(Board):
 
     def footer_line(self, width: int, *, is_small: bool) -> list[Piece]:
         stance = self.scene.stance
-        return header.footer(stance, width, self.look, is_running=self.playback.is_running, is_small=is_small)
+        return header.footer(
+            stance,
+            width,
+            self.look,
+            is_running=self.playback.is_running,
+            is_small=is_small,
+            findings=self.counted("findings"),
+        )
 
     def table_height(self) -> int:
         return (comparison.height(self.standing) if self.standing else len(self.scene.strategies) + 2) + 2

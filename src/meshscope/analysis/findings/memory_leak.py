@@ -1,0 +1,138 @@
+"""Memory leak: what a rank holds grows from step to step and never comes back.
+
+By the allocator's count after each step where there is one: growth of a twentieth, and 32 MB. On CPU ranks only the
+process's resident set tells. It grows by itself for a while, so there it takes a fifth and 64 MB; and with every
+profile that is written, so what it grew while a profiler was at work is left out. Either way the growth has to be
+steady: in each of the four quarters of the time past warm-up the median is above that before, and no rise is less than
+half of another. A jump, or a level that is neared, is no leak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from meshscope.analysis.findings.rule import Finding, Rule
+from meshscope.analysis.flight_words import ranks_words
+from meshscope.analysis.steps import WARM_UP_STEPS
+from meshscope.run import Run
+from meshscope.units import percent, size
+
+FEWEST = 12
+QUARTERS = 4
+STEADY_FRAC = 0.5
+
+_FIX = """losses.append(loss.item())      # a number, not a tensor that keeps the whole graph alive
+total += loss.detach()          # the same for sums; clear lists and caches that grow with every step"""
+_FIX_JAX = """losses.append(float(loss))                          # a number, not an array on the device
+step = jax.jit(step, donate_argnums=(0, 1))         # the old state's memory is the new one's"""
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Series:
+    """What a rank held after some steps (or at moments, where a sensor told), and what growth of it is material."""
+
+    rank: int
+    value: Floats
+    steps: int
+    what: str
+    least_frac: float
+    least_bytes: int
+
+
+def memory_leak(run: Run) -> tuple[Finding, ...]:
+    leaking = [(series, growth) for series in _all(run) if (growth := _growth_bytes(series)) > 0]
+    if not leaking:
+        return ()
+    leaking.sort(key=lambda pair: -pair[1])
+    ranks = sorted(series.rank for series, _ in leaking)
+    return (
+        Finding(
+            code=FINDING.code,
+            title="memory grows with every step",
+            ranks=tuple(ranks) if len(ranks) < run.experiment.ranks else (),
+            evidence=(*(_words(series, growth) for series, growth in leaking[:3]), *_more(ranks)),
+            advice="Something keeps what each step made: a list of losses with their graphs, a cache, a hook that "
+            "stores activations. It ends in an out-of-memory error, however long that takes.",
+            fix=_FIX_JAX if run.experiment.framework == "jax" else _FIX,
+        ),
+    )
+
+
+def _more(ranks: list[int]) -> tuple[str, ...]:
+    return (f"it grows on {ranks_words(ranks)}",) if len(ranks) > 1 else ()
+
+
+def _all(run: Run) -> Iterator[_Series]:
+    table = run.steps
+    for rank in np.unique(table.rank).tolist():
+        mine = table.where((table.rank == rank) & (table.step >= table.step.min() + WARM_UP_STEPS))
+        counted = mine.where(mine.allocated_bytes >= 0)
+        if len(counted):
+            held = counted.allocated_bytes.astype(np.float64)
+            yield _Series(rank, held, len(counted), "allocated", 0.05, 32_000_000)
+        elif len(mine):
+            yield _resident(run, rank, int(mine.start_ns.min()), int(mine.end_ns.max()), len(mine))
+
+
+def _resident(run: Run, rank: int, start_ns: int, end_ns: int, steps: int) -> _Series:
+    """What a process holds, as it would be if it had neither grown nor shrunk while a profiler was at work."""
+    at_ns, value = run.samples.series(f"rank {rank}", "rss_bytes")
+    inside = (at_ns >= start_ns) & (at_ns < end_ns)
+    at_ns, value = at_ns[inside], value[inside]
+    is_free = ~_profiled(run, rank).overlaps(at_ns[:-1], at_ns[1:])
+    grown = np.concatenate(([0.0], np.cumsum(np.diff(value)[is_free])))
+    return _Series(rank, value[:1] + grown if len(value) else value, steps, "resident", 0.2, 64_000_000)
+
+
+@dataclass(frozen=True, eq=False)
+class _Stretches:
+    """When a profiler was at work in a rank, (k,) each: its steps, and what it took to stop after them."""
+
+    start_ns: npt.NDArray[np.int64]
+    end_ns: npt.NDArray[np.int64]
+
+    def overlaps(self, start_ns: npt.NDArray[np.int64], end_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Which of some stretches, shape (n,), have a moment in common with one of these."""
+        touch = (self.start_ns[None, :] < end_ns[:, None]) & (self.end_ns[None, :] > start_ns[:, None])
+        return np.asarray(touch.any(axis=1), dtype=np.bool_)
+
+
+def _profiled(run: Run, rank: int) -> _Stretches:
+    mine = run.steps.where((run.steps.rank == rank) & run.steps.is_profiled)
+    written = [entry for entry in run.traces if entry.rank == rank]
+    stop_ns = np.array([entry.t_ns for entry in written], dtype=np.int64)
+    held_ns = np.array([entry.stop_ns for entry in written], dtype=np.int64)
+    return _Stretches(
+        np.concatenate((mine.start_ns, stop_ns - held_ns)), np.concatenate((mine.end_ns, stop_ns)).astype(np.int64)
+    )
+
+
+def _quarters(series: _Series) -> Floats:
+    return np.array([np.median(part) for part in np.array_split(series.value, QUARTERS)])
+
+
+def _growth_bytes(series: _Series) -> float:
+    """From the first quarter's median to the last one's; 0 where it is no leak."""
+    if len(series.value) < FEWEST:
+        return 0.0
+    level = _quarters(series)
+    grown, rises = float(level[-1] - level[0]), np.diff(level)
+    is_steady = bool(rises.min() >= STEADY_FRAC * rises.max())
+    return grown if is_steady and grown >= max(series.least_frac * level[0], series.least_bytes) else 0.0
+
+
+def _words(series: _Series, grown_bytes: float) -> str:
+    level = _quarters(series)
+    each = size(grown_bytes / max(series.steps * (QUARTERS - 1) / QUARTERS, 1))
+    levels = ", ".join(size(float(value)) for value in level)
+    said = f"rank {series.rank}: {series.what} memory in the quarters of {series.steps} steps: {levels}; "
+    return said + f"{percent(grown_bytes / level[0])} more than in the first, about {each} a step"
+
+
+FINDING = Rule("memory-leak", memory_leak)

@@ -1,0 +1,64 @@
+"""No overlap at all: devices communicate and compute in turns.
+
+Fires when less than a fiftieth of the time of collectives is hidden under compute, they are exposed for a tenth of the
+traced step, there are at least four of them, and computing takes a tenth as well: with less there is nothing to win, or
+nothing to hide behind. Not on CPU ranks that share their cores.
+"""
+
+from __future__ import annotations
+
+from meshscope.analysis.breakdown import measure
+from meshscope.analysis.findings.rule import Finding, Rule, part
+from meshscope.analysis.findings.whole import shares_cores, traced_step
+from meshscope.analysis.overlap import CollectiveOverlap, overlap
+from meshscope.run import Run
+from meshscope.units import counted, duration, percent, ratio
+
+MOST_HIDDEN_FRAC = 0.02
+LEAST_FRAC = 0.1
+FEWEST_CALLS = 4
+
+_FIX = """model = torch.nn.parallel.DistributedDataParallel(model)     # reduces while backward computes
+for block in model.blocks: torch.distributed.fsdp.fully_shard(block)   # gathers one block while another computes
+block.set_modules_to_forward_prefetch([next_block]); block.set_modules_to_backward_prefetch([block_before])"""
+_FIX_JAX = 'XLA_FLAGS="--xla_gpu_enable_latency_hiding_scheduler=true"'
+
+
+def no_overlap(run: Run) -> tuple[Finding, ...]:
+    if shares_cores(run):
+        return ()
+    found = overlap(run)
+    busy_ns, exposed_ns = sum(one.busy_ns for one in found), sum(one.exposed_ns for one in found)
+    hidden_frac = ratio(busy_ns - exposed_ns, busy_ns)
+    cost = part(exposed_ns, traced_step(run))
+    if not hidden_frac <= MOST_HIDDEN_FRAC or not cost.cost_frac >= LEAST_FRAC or _calls(found) < FEWEST_CALLS:
+        return ()
+    if not _computing_frac(run) >= LEAST_FRAC:
+        return ()
+    most = found[0]
+    return (
+        Finding(
+            code=FINDING.code,
+            title="no overlap of communication and compute",
+            **vars(cost),
+            evidence=(
+                f"{percent(hidden_frac)} of the time of collectives is under compute; {duration(exposed_ns)} are not",
+                f"most by {most.name.replace('_', '-')}: {duration(most.exposed_ns)} in {counted(most.count, 'call')}",
+            ),
+            advice="Start each collective before what does not need it, and wait where its result is used.",
+            fix=_FIX_JAX if run.experiment.framework == "jax" else _FIX,
+        ),
+    )
+
+
+def _computing_frac(run: Run) -> float:
+    """The share of the traced time of all ranks in which they compute."""
+    parts = [measure(window).total for window in run.windows if window.device_kind != "none"]
+    return ratio(sum(part.compute_ns for part in parts), sum(part.span_ns for part in parts))
+
+
+def _calls(found: tuple[CollectiveOverlap, ...]) -> int:
+    return sum(one.count for one in found)
+
+
+FINDING = Rule("no-overlap", no_overlap)

@@ -1,0 +1,79 @@
+"""Ragged batches: ranks that train on different numbers of samples in one step.
+
+Fires when the shape of a batch, or the number of samples of a step, differs between ranks. DDP averages gradients over
+ranks, not over samples, so one sample of a small batch counts more; and the smaller rank waits for the others.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from meshscope.analysis.findings.rule import Finding, Rule
+from meshscope.analysis.flight_words import ranks_words
+from meshscope.run import Run
+from meshscope.units import counted
+
+_MOST = 2
+
+_FIX = """# every rank the same number of samples, the rest of the data left out or repeated:
+sampler = torch.utils.data.DistributedSampler(dataset, drop_last=True)
+loader = torch.utils.data.DataLoader(dataset, batch_size=batch, sampler=sampler, drop_last=True)"""
+_FIX_JAX = """# cut what does not divide, before the batch is put on the devices:
+batch = jax.tree.map(lambda x: x[: len(x) // jax.device_count() * jax.device_count()], batch)"""
+
+Steps = dict[int, dict[str, list[int]]]
+
+
+def ragged_batch(run: Run) -> tuple[Finding, ...]:
+    said = [
+        words
+        for words in (_differing("batches", "check", _shapes(run)), _differing("samples", "step", _samples(run)))
+        if words
+    ]
+    if not said:
+        return ()
+    is_jax = run.experiment.framework == "jax"
+    return (
+        Finding(
+            code=FINDING.code,
+            title="ragged batches",
+            evidence=tuple(said),
+            advice="Gradients are averaged over ranks, not over samples: those of the smaller batch count for more "
+            "than their share. Give every rank batches of one size, or weight each rank's loss by its samples.",
+            fix=_FIX_JAX if is_jax else _FIX,
+            is_grave=True,
+        ),
+    )
+
+
+def _shapes(run: Run) -> Steps:
+    found: Steps = defaultdict(lambda: defaultdict(list))
+    for entry in run.checks:
+        if entry.batch_shape:
+            found[entry.step]["×".join(map(str, entry.batch_shape))].append(entry.rank)
+    return found
+
+
+def _samples(run: Run) -> Steps:
+    found: Steps = defaultdict(lambda: defaultdict(list))
+    for rank, step, samples in zip(
+        run.steps.rank.tolist(), run.steps.step.tolist(), run.steps.samples.tolist(), strict=True
+    ):
+        if samples >= 0:
+            found[step][str(samples)].append(rank)
+    return found
+
+
+def _differing(what: str, of: str, steps: Steps) -> str:
+    """In how many steps ranks differ, and how in the first of them."""
+    whole = {step: ranks for step, ranks in sorted(steps.items()) if sum(map(len, ranks.values())) > 1}
+    apart = {step: ranks for step, ranks in whole.items() if len(ranks) > 1}
+    if not apart:
+        return ""
+    first, ranks = next(iter(apart.items()))
+    each = "; ".join(f"{ranks_words(sorted(who))}: {value}" for value, who in ranks.items())
+    count = f"{len(apart)} of {counted(len(whole), of)}"
+    return f"{what} differ between ranks in {count}, first at step {first}: {each}"
+
+
+FINDING = Rule("ragged-batch", ragged_batch)

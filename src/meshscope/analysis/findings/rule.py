@@ -1,0 +1,70 @@
+"""What a finding is, and what a rule that finds it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from meshscope.analysis.findings.whole import Whole
+from meshscope.run import Run
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One pitfall with what shows it and what to do.
+
+    ``cost_ns`` is what it costs in one step (of ``of``'s kind: a usual step, a profiled one, or all that was traced or
+    trained where there are none), ``cost_frac`` that as a share of ``of``; NaN where it costs no time that can be told.
+    ``ranks`` are those it is about, () for all or none in particular. ``is_grave``: the run stands still, or what it
+    trains or says is wrong. ``fix`` is ready to paste: lines of code, environment or flags.
+    """
+
+    code: str
+    title: str
+    evidence: tuple[str, ...]
+    advice: str
+    fix: str
+    ranks: tuple[int, ...] = ()
+    cost_ns: float = math.nan
+    cost_frac: float = math.nan
+    of: str = ""
+    is_grave: bool = False
+
+    @property
+    def has_cost(self) -> bool:
+        return not math.isnan(self.cost_frac)
+
+    @property
+    def rank(self) -> int | None:
+        """The rank it is about, where it is one."""
+        return self.ranks[0] if len(self.ranks) == 1 else None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``question`` answers with no finding, one, or one for each thing that is so. It is pure and takes any run."""
+
+    code: str
+    question: Callable[[Run], tuple[Finding, ...]]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A share of a whole, as the fields of a finding want it."""
+
+    cost_ns: float = math.nan
+    cost_frac: float = math.nan
+    of: str = ""
+
+
+def share(frac: float, whole: Whole) -> Cost:
+    """``frac`` of ``whole``; nothing where one of them is not known."""
+    if math.isnan(frac) or not whole.is_known:
+        return Cost()
+    return Cost(frac * whole.ns, frac, whole.words)
+
+
+def part(ns: float, whole: Whole) -> Cost:
+    """``ns`` of ``whole``; nothing where one of them is not known."""
+    return share(ns / whole.ns, whole) if whole.is_known else Cost()

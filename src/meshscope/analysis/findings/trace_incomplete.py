@@ -1,0 +1,73 @@
+"""Trace incomplete: a file was cut, could not be read or is missing, so answers rest on less than was recorded.
+
+Fires for files that were cut or refused, for lines of a journal that cannot be read, for ranks of which nothing was
+read beside others (one rank's file alone is what its owner chose to open), and where a hundredth of a trace's events or
+more were dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from meshscope.analysis.findings.rule import Finding, Rule
+from meshscope.analysis.flight_words import ranks_words
+from meshscope.analysis.waiting import world
+from meshscope.run import Run
+from meshscope.units import counted, percent
+
+LEAST_DROPPED_FRAC = 0.01
+_MOST = 4
+
+_FIX = """# let every rank end by itself, and wait for the others before any of them leaves:
+prof.stop(); torch.distributed.barrier(); torch.distributed.destroy_process_group()"""
+_FIX_JAX = """# stop before the process ends, also when a step raises:
+with jax.profiler.trace(folder): run_steps(); jax.block_until_ready(state)"""
+
+
+def trace_incomplete(run: Run) -> tuple[Finding, ...]:
+    said = [*_cut(run), *_refused(run), *_absent(run), *_dropped(run)]
+    if not said:
+        return ()
+    more = (f"{len(said) - _MOST} more of the kind",) if len(said) > _MOST else ()
+    return (
+        Finding(
+            code=FINDING.code,
+            title="trace incomplete",
+            evidence=(*said[:_MOST], *more),
+            advice="Answers leave out what is missing. Copy the files again if they were cut on the way; a rank that "
+            "is killed while it writes leaves half a file.",
+            fix=_FIX_JAX if run.experiment.framework == "jax" else _FIX,
+        ),
+    )
+
+
+def _cut(run: Run) -> Iterator[str]:
+    files = {window.source: window.rank for window in run.windows if not window.is_complete}
+    yield from (f"rank {rank}: {source} was cut short" for source, rank in files.items())
+    yield from (f"{record.source} was cut short" for record in run.records if not record.is_complete)
+    if run.skipped_lines:
+        yield f"{counted(run.skipped_lines, 'line')} of the journal could not be read"
+
+
+def _refused(run: Run) -> Iterator[str]:
+    yield from (f"{path} could not be read: {why}" for path, why, _ in run.refused)
+
+
+def _absent(run: Run) -> Iterator[str]:
+    here = {window.rank for window in run.windows if window.rank_from != "order"}
+    missing = sorted(set(range(world(run))) - here)
+    if len(here) > 1 and missing:
+        yield f"of {ranks_words(missing)} no trace was read, beside {counted(len(here), 'rank')} of {world(run)}"
+
+
+def _dropped(run: Run) -> Iterator[str]:
+    files = {window.source: window.counts for window in run.windows}
+    read, dropped = (
+        sum(count.read for count in files.values()),
+        sum(sum(count.dropped.values()) for count in files.values()),
+    )
+    if read and dropped >= LEAST_DROPPED_FRAC * read:
+        yield f"{counted(dropped, 'event')} of {read} were dropped, {percent(dropped / read)} of them"
+
+
+FINDING = Rule("trace-incomplete", trace_incomplete)

@@ -1,0 +1,66 @@
+"""What costs are shares of, and when a run can say anything of overlap."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from meshscope.analysis.breakdown import combine, measure, per_step
+from meshscope.analysis.parts import per_run
+from meshscope.analysis.standing import device_kind
+from meshscope.analysis.steps import steps
+from meshscope.run import Run
+from meshscope.units import duration
+
+CORES_PER_RANK = 2
+"""A CPU rank computes on one core and communicates on another, or it does not do both at once."""
+
+
+@dataclass(frozen=True)
+class Whole:
+    """``ns`` (NaN: not known) is how long it takes, ``words`` says what it is."""
+
+    ns: float = math.nan
+    words: str = ""
+
+    @property
+    def is_known(self) -> bool:
+        return self.ns > 0
+
+
+def usual_step(run: Run) -> Whole:
+    """The median step that no profiler touched, past warm-up."""
+    median_ns = steps(run).median_ns
+    return Whole(median_ns, f"the median step of {duration(median_ns)}") if median_ns > 0 else Whole()
+
+
+def training(run: Run) -> Whole:
+    """All steps of the run, from the first one's beginning to the last one's end."""
+    table = run.steps
+    ns = int(table.end_ns.max() - table.start_ns.min()) if len(table) else 0
+    return Whole(ns, f"the {duration(ns)} of training") if ns > 0 else Whole()
+
+
+@per_run
+def traced_step(run: Run) -> Whole:
+    """The mean complete step of the traces, over ranks; the mean rank's windows where no step is complete."""
+    parts = [measure(window) for window in run.windows if window.device_kind != "none"]
+    if not parts:
+        return Whole()
+    whole = combine(parts)
+    mean = per_step(whole)
+    if mean is not None and mean.span_ns:
+        return Whole(mean.span_ns, f"the mean profiled step of {duration(mean.span_ns)}")
+    ranks = len({window.rank for window in run.windows if window.device_kind != "none"})
+    ns = whole.total.span_ns / ranks
+    return Whole(ns, f"the {duration(ns)} traced of a rank")
+
+
+def shares_cores(run: Run) -> bool:
+    """CPU ranks without a core for communication beside that for computing, as far as the recording tells.
+
+    There the threads that transfer take turns with those that compute: what is hidden or exposed is the scheduler's
+    choice, and hiding communication would win nothing. So nothing is said of overlap.
+    """
+    here = run.experiment
+    return device_kind(run) == "cpu" and here.cores < CORES_PER_RANK * max(here.ranks, 1)

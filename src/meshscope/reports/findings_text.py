@@ -1,0 +1,38 @@
+"""Findings in the text report: each with its cost, what shows it, what to do, and lines to paste."""
+
+from __future__ import annotations
+
+from meshscope.analysis.findings import Finding, findings
+from meshscope.analysis.flight_words import ranks_words
+from meshscope.reports.columns import wrapped
+from meshscope.run import Run
+from meshscope.units import duration, percent
+
+_MARGIN = "      | "
+
+
+def findings_lines(run: Run) -> list[str]:
+    """Nothing where there are none. Code is not folded: it is there to be pasted."""
+    found = findings(run)
+    if not found:
+        return []
+    return ["  findings:", *(line for number, one in enumerate(found, start=1) for line in _finding(number, one))]
+
+
+def _finding(number: int, one: Finding) -> list[str]:
+    lines = wrapped(f"{number} {headline(one)}", indent="    ", hanging="  ")
+    lines += [line for said in one.evidence for line in wrapped(f"– {said}", indent="      ", hanging="  ")]
+    lines += wrapped(one.advice, indent="      ")
+    return [*lines, *(_MARGIN + line for line in one.fix.splitlines())]
+
+
+def headline(one: Finding) -> str:
+    """``straggler, rank 2: 3.00 ms, 3.9 % of the mean profiled step of 77.6 ms``."""
+    who = f", {ranks_words(one.ranks)}" if one.ranks else ""
+    return f"{one.title}{who}{cost(one)}"
+
+
+def cost(one: Finding) -> str:
+    if not one.has_cost:
+        return ": spoils the run" if one.is_grave else ""
+    return f": {duration(one.cost_ns)}, {percent(one.cost_frac)} of {one.of}"

@@ -1,0 +1,150 @@
+"""What was found: pitfalls by cost, and for the one that is chosen what shows it and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from textual.strip import Strip
+
+from meshscope.analysis.findings import Finding, findings
+from meshscope.analysis.flight_words import ranks_words
+from meshscope.run import SILENCE_NS, Run
+from meshscope.ui.marks.cells import Line, Piece, clip, strips, wrapped
+from meshscope.ui.marks.table import Column, Placed, heading, placed, row
+from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
+from meshscope.ui.scene import Scene
+from meshscope.ui.words import steps_of
+from meshscope.units import UNKNOWN, duration, percent, printable
+
+_COLUMNS = (
+    Column("title", "   finding", 24, is_text=True, grows=True, most=44, least=18),
+    Column("cost", "cost", 8),
+    Column("share", "share", 7),
+    Column("who", "rank", 12, rank=1, is_text=True, gap=3),
+)
+_MOST_SHARE = 3
+"""The list takes at most a third of the lines: what shows the chosen one is what the panel is for."""
+
+_FEWEST_LINES = 5
+"""With fewer there is the list only."""
+
+_STEPS_AT_A_TIME = 16
+_PATIENCE_NS = SILENCE_NS // 3
+
+
+@dataclass(frozen=True)
+class Found:
+    """The findings of the run that is looked at; ``is_asked`` is false while there is no run to ask about."""
+
+    findings: tuple[Finding, ...] = ()
+    is_asked: bool = False
+    fresh: Fresh = UNSTATED
+
+
+def question(scene: Scene) -> Found:
+    run = scene.run
+    if run is None:
+        return Found()
+    profiled = [step for window in run.windows for step in window.steps]
+    return Found(findings(run), is_asked=True, fresh=Fresh(of=steps_of(sorted(set(profiled)))))
+
+
+def count(found: Found) -> int:
+    return len(found.findings)
+
+
+def draw(found: Found, frame: Frame) -> list[Strip]:
+    """The list above, scrolled to the chosen one, and below it what there is to say of that."""
+    if not found.is_asked:
+        return note(PANEL.promise, frame)
+    if not found.findings:
+        return note("None of the pitfalls that are looked for shows in this run.", frame)
+    at = min(frame.picked, len(found.findings) - 1)
+    columns = placed(_COLUMNS, frame.width)
+    if frame.height < _FEWEST_LINES:
+        return strips(_rows(found.findings, at, frame.height, columns), frame.width, frame.height, frame.look)
+    room = (frame.height - 1) // _MOST_SHARE
+    lines: list[Line] = [heading(columns), *_rows(found.findings, at, room, columns)]
+    about = _about(found.findings[at], frame.width)
+    if len(lines) + 1 + len(about) <= frame.height:
+        lines.append([])
+    return strips([*lines, *about], frame.width, frame.height, frame.look)
+
+
+def _rows(found: Sequence[Finding], at: int, room: int, columns: tuple[Placed, ...]) -> list[Line]:
+    """As many as there is room for, the chosen one among them."""
+    first = min(max(at - room + 1, 0), max(len(found) - room, 0))
+    shown = list(enumerate(found))[first : first + max(room, 1)]
+    return [_row(one, columns, is_chosen=number == at) for number, one in shown]
+
+
+def _row(one: Finding, columns: tuple[Placed, ...], *, is_chosen: bool) -> list[Piece]:
+    text = "strong" if is_chosen else "text"
+    width = next(place.width for place in columns if place.column.name == "title")
+    content: dict[str, list[Piece]] = {
+        "title": [
+            ("▸" if is_chosen else " ", "accent"),
+            ("✗ " if one.is_grave else "! ", "bad" if one.is_grave else "warn"),
+            (clip(printable(one.title), width - 3), text),
+        ],
+        "cost": [(duration(one.cost_ns) if one.has_cost else UNKNOWN, text)],
+        "share": [(percent(one.cost_frac) if one.has_cost else UNKNOWN, text)],
+        "who": [(ranks_words(one.ranks).partition(" ")[2] if one.ranks else "all", "quiet")],
+    }
+    return row(columns, content)
+
+
+def _about(one: Finding, width: int) -> list[Line]:
+    """Lines to paste are cut, not folded: the report has them whole."""
+    lines: list[Line] = []
+    if one.has_cost:
+        lines += _folded(f"share of {one.of}", "faint", width)
+    for said in one.evidence:
+        lines += _folded(said, "text", width)
+    lines += _folded(one.advice, "quiet", width)
+    return [*lines, *([(" " + clip(printable(code), width - 1), "good")] for code in one.fix.splitlines())]
+
+
+def _folded(text: str, role: str, width: int) -> list[Line]:
+    return [[(" " + line, role)] for line in wrapped(printable(text), max(width - 1, 1), 6)]
+
+
+def depends(scene: Scene) -> Hashable:
+    """Not every step: rules look at many, and a finding does not come and go with one.
+
+    While no step ends, time itself counts, since a hang shows by nothing else.
+    """
+    run = scene.run
+    if run is None:
+        return ()
+    read = sum(window.counts.read for window in run.windows)
+    told = (run.windows, run.records, run.refused, run.compiles, run.checks, run.rank_ends)
+    counts = tuple(len(entries) for entries in told)
+    return (run.path, read, *counts, run.ended is not None, _steps(run), _still(run))
+
+
+def _steps(run: Run) -> int:
+    return len(run.steps) // (_STEPS_AT_A_TIME * max(run.experiment.ranks, 1))
+
+
+def _still(run: Run) -> int:
+    """For how many stretches of patience no step has ended."""
+    if run.ended is not None or not len(run.steps):
+        return 0
+    return int(run.now_ns - run.steps.end_ns.max()) // _PATIENCE_NS
+
+
+PANEL = Panel(
+    name="findings",
+    title="findings",
+    number=8,
+    promise="Pitfalls appear here as soon as the run shows one: what it costs, what shows it, and what to do.",
+    question=question,
+    draw=draw,
+    fresh=lambda found: found.fresh,
+    depends=depends,
+    of=("recording", "traces"),
+    is_strip=True,
+    count=count,
+)

@@ -1,0 +1,196 @@
+"""Stragglers, exposed tails, small collectives and communication that hides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from asked import codes, only, said
+from drawn import run, timeline
+from made import Made, collective, host, kernel, launch
+from made import window as made_window
+from meeting import MS, met, run_of, window
+
+from meshscope.kinds import ANNOTATION
+from meshscope.run import Run
+from meshscope.spans import Window
+
+ENGINE = "autograd::engine::evaluate_function: MmBackward0"
+
+
+def late(times: int, by_ns: int = 30 * MS, *, of: int = 4, ranks: int = 2, device_kind: str = "gpu") -> Run:
+    """One collective of 10 ms in each of some steps of 100 ms; the last rank is late to the first ``times``."""
+    arrivals = [
+        [at * 100 * MS + (by_ns if rank == ranks - 1 and at < times else 0) for at in range(of)]
+        for rank in range(ranks)
+    ]
+    windows = [
+        replace(one, steps=tuple(range(of)), start_ns=0, end_ns=of * 100 * MS, device_kind=device_kind)
+        for one in met(arrivals, 10 * MS, steps=range(of), host="one")
+    ]
+    return run_of(windows, strategy="ddp", device_kind=device_kind, cores=2, ranks=ranks)
+
+
+def test_a_rank_that_comes_late_in_three_steps_is_a_straggler_and_costs_what_the_other_waits() -> None:
+    found = only("straggler", late(3))
+    assert found.rank == 1
+    assert found.cost_frac == pytest.approx(3 * 30 / 400)
+    assert "late in 3 of 4 steps, since step 0" in said(found)
+
+
+def test_two_late_steps_make_no_straggler() -> None:
+    assert "straggler" not in codes(late(2))
+
+
+def test_lateness_of_a_hundredth_is_no_straggler() -> None:
+    assert "straggler" not in codes(late(4, MS))
+
+
+def test_waiting_under_compute_costs_nothing() -> None:
+    beside = [kernel(at * 100 * MS, at * 100 * MS + 50 * MS) for at in range(4)]
+    waits = [collective(at * 100 * MS, at * 100 * MS + 40 * MS) for at in range(4)]
+    meets = [collective(at * 100 * MS + 30 * MS, at * 100 * MS + 40 * MS) for at in range(4)]
+    bounds = [(at * 100 * MS, (at + 1) * 100 * MS) for at in range(4)]
+    windows = [
+        made_window([*waits, *beside], rank=0, steps=bounds, world=2, host="one"),
+        made_window(meets, rank=1, steps=bounds, world=2, host="one"),
+    ]
+    assert "straggler" not in codes(run_of(windows, strategy="ddp"))
+
+
+def test_on_cpu_ranks_that_share_cores_it_takes_more_steps_than_chance_would_make() -> None:
+    # One of two ranks is the latest in four of four steps in one of eight runs; in twenty, in one of half a million.
+    assert "straggler" not in codes(late(4, device_kind="cpu"))
+    assert "straggler" in codes(late(20, of=20, device_kind="cpu"))
+
+
+def passes(count: int, *, tail_ns: int) -> list[Made]:
+    """Backward passes whose last all-reduce is ready at their end and takes ``tail_ns`` after it."""
+    found: list[Made] = []
+    for number in range(count):
+        at = number * 200
+        found += [
+            host(at, at + 20, "DistributedDataParallel.forward", rule=ANNOTATION),
+            kernel(at + 2, at + 20, launch(at + 1, at + 2)),
+            host(at + 20, at + 45, ENGINE, lane="autograd"),
+            kernel(at + 22, at + 90, launch(at + 21, at + 22, lane="autograd")),
+            collective(at + 85, at + 90 + tail_ns, launch(at + 44, at + 45, lane="autograd"), size_bytes=40 << 20),
+            host(at + 150, at + 160, "Optimizer.step#SGD.step", rule=ANNOTATION),
+            kernel(at + 150, at + 199, launch(at + 149, at + 150)),
+        ]
+    return found
+
+
+def test_an_all_reduce_after_the_backward_pass_is_an_exposed_tail_with_a_smaller_bucket_to_try() -> None:
+    found = only("exposed-tail", run(windows=[made_window(passes(3, tail_ns=40), steps=[(0, 600)])]))
+    assert found.cost_frac == pytest.approx(3 * 40 / 597, rel=0.01)
+    assert "in the mean of 3 backward passes all-reduces are exposed for 40 ns" in said(found)
+    assert "bucket_cap_mb=20" in found.fix
+
+
+def test_a_short_tail_two_passes_or_shared_cores_are_no_finding() -> None:
+    assert "exposed-tail" not in codes(run(windows=[made_window(passes(3, tail_ns=5), steps=[(0, 600)])]))
+    assert "exposed-tail" not in codes(run(windows=[made_window(passes(2, tail_ns=40), steps=[(0, 400)])]))
+    sharing = [made_window(passes(3, tail_ns=40), steps=[(0, 600)], device_kind="cpu")]
+    assert "exposed-tail" not in codes(run(windows=sharing, device_kind="cpu", cores=1))
+
+
+def reduced(
+    sizes: Sequence[int], *, latency_ns: int = 1000, ns_per_kb: int = 1, steps: int = 2, step_ns: int = 40_000
+) -> Run:
+    """Two ranks that all-reduce buffers of some sizes in each step, one after the other: α + s/β each."""
+    starts, ends, all_sizes, of = [], [], [], []
+    for step in range(steps):
+        at = step * step_ns
+        for size_bytes in sizes:
+            starts.append(at)
+            at += latency_ns + size_bytes // 1000 * ns_per_kb
+            ends.append(at)
+            all_sizes.append(size_bytes)
+            of.append(step)
+    bounds = [(step * step_ns, (step + 1) * step_ns) for step in range(steps)]
+
+    def one(rank: int) -> Window:
+        made = window(rank, starts, ends, steps=of, spans={"size_bytes": all_sizes}, world=2, host="one")
+        return replace(made, step_ns=_bounds(bounds), end_ns=steps * step_ns)
+
+    return run_of([one(0), one(1)], strategy="ddp", ranks=2)
+
+
+def _bounds(pairs: Sequence[tuple[int, int]]) -> object:
+    import numpy as np
+
+    return np.array(pairs, dtype=np.int64)
+
+
+SMALL = [20_000, 100_000] * 5
+
+
+def test_many_small_calls_cost_their_latency_fitted_to_their_own_times() -> None:
+    found = only("small-collectives", reduced(SMALL))
+    # Ten calls a step, α = 1 µs by construction; one call could carry them: nine of them saved, of 40 µs.
+    assert found.cost_ns == pytest.approx(9_000)
+    assert found.cost_frac == pytest.approx(9_000 / 40_000)
+    assert "10 all-reduce calls a step move 600 kB, 60.0 kB each in the mean" in said(found)
+    assert "a call takes 1.00 µs and 1.00 µs for a megabyte" in said(found)
+    assert found.fix == "DistributedDataParallel(model, bucket_cap_mb=25)"
+
+
+def test_few_calls_large_calls_and_calls_without_latency_are_no_finding() -> None:
+    assert "small-collectives" not in codes(reduced(SMALL[:6]))
+    assert "small-collectives" not in codes(reduced([2_000_000, 9_000_000] * 5))
+    assert "small-collectives" not in codes(reduced(SMALL, latency_ns=0, ns_per_kb=20))
+
+
+def test_calls_of_one_size_do_not_tell_latency_from_bandwidth() -> None:
+    assert "small-collectives" not in codes(reduced([20_000] * 10))
+
+
+def test_calls_of_unknown_sizes_are_judged_by_the_gradients_they_carry() -> None:
+    unsized = reduced([-1] * 10)
+
+    def known(parameters: int) -> Run:
+        return replace(unsized, experiment=_with(unsized, parameters))
+
+    assert "the quickest tenth of calls take at most" in said(only("small-collectives", known(200_000)))
+    assert "small-collectives" not in codes(known(0))
+    assert "small-collectives" not in codes(known(200_000_000))
+
+
+def _with(of: Run, parameters: int) -> object:
+    import msgspec
+
+    return msgspec.structs.replace(of.experiment, parameters=parameters)
+
+
+APART = """
+    0 compute    ####....####....####....####....
+    0 all_gather ....####....####....####....####
+    0 step       aaaaaaaaaaaaaaaabbbbbbbbbbbbbbbb
+"""
+BESIDE = """
+    0 compute    ####..######..######..######....
+    0 all_gather ....####....####....####....####
+    0 step       aaaaaaaaaaaaaaaabbbbbbbbbbbbbbbb
+"""
+
+
+def test_devices_that_communicate_and_compute_in_turns_do_not_overlap() -> None:
+    found = only("no-overlap", timeline(APART))
+    assert found.cost_frac == pytest.approx(0.5)
+    assert "0.0 % of the time of collectives is under compute" in said(found)
+
+
+def test_some_overlap_nothing_to_hide_behind_and_shared_cores_are_no_finding() -> None:
+    assert codes(timeline(BESIDE)) == []
+    assert (
+        codes(
+            timeline(
+                APART.replace("0 compute    ####....####....####....####", "0 copy       ####....####....####....####")
+            )
+        )
+        == []
+    )
+    sharing = run(windows=timeline(APART, device_kind="cpu").windows, device_kind="cpu", cores=2)
+    assert codes(sharing) == []

@@ -1,0 +1,90 @@
+"""Devices that wait for their host: for batches, for launches, or for what it does in between."""
+
+from __future__ import annotations
+
+import pytest
+from asked import codes, only, said
+from drawn import run, steps
+from made import Made, host, kernel, launch, window
+
+from meshscope.kinds import ANNOTATION
+from meshscope.run import Run
+
+MS = 1_000_000
+
+
+def of(*spans: Made) -> Run:
+    return run(windows=[window(spans)], strategy="")
+
+
+def test_steps_that_wait_for_their_batches_are_input_bound_on_the_rank_that_waits() -> None:
+    slow = [
+        one
+        if one.rank
+        else type(one)(**{name: getattr(one, name) for name in one.__struct_fields__} | {"data_wait_ns": 25 * MS})
+        for one in steps([100.0] * 20)
+    ]
+    found = only("input-bound", run(slow))
+    assert found.rank == 0
+    # A step of the run lasts from the end of the one before, on the last rank, to its own end there: 101 ms.
+    assert found.cost_frac == pytest.approx(25 / 101)
+    assert found.of == "the median step of 101 ms"
+    assert "a tenth of the step or more in 18 of 18" in said(found)
+
+
+def test_short_waits_and_few_steps_are_not() -> None:
+    assert codes(run(steps([100.0] * 20, data_wait_ns=4 * MS))) == []
+    assert codes(run(steps([100.0] * 9, data_wait_ns=25 * MS))) == []
+    assert codes(run(steps([100.0] * 20, data_wait_ns=-1))) == []
+
+
+def test_a_device_that_is_idle_for_the_loader_is_input_bound_by_its_trace() -> None:
+    one, two = launch(0, 1), launch(80, 81)
+    loading = host(10, 80, "enumerate(DataLoader)#x", rule=ANNOTATION)
+    found = only("input-bound", of(one, kernel(1, 10, one), loading, two, kernel(81, 101, two)))
+    assert found.ranks == (0,)
+    assert found.cost_frac == pytest.approx(0.7)
+
+
+def launched(length_ns: int, *, apart_ns: int, count: int = 10) -> Run:
+    """Kernels of one length, each launched only ``apart_ns`` after the one before has ended."""
+    spans: list[Made] = []
+    at = 0
+    for _ in range(count):
+        call = launch(at, at + 100)
+        spans += [call, kernel(at + 100, at + 100 + length_ns, call), host(at + 100, at + 100 + length_ns + apart_ns)]
+        at += 100 + length_ns + apart_ns
+    return of(*spans)
+
+
+def test_short_kernels_that_are_launched_late_are_launch_bound() -> None:
+    found = only("launch-bound", launched(5_000, apart_ns=5_000))
+    assert found.cost_frac == pytest.approx(0.5, abs=0.03)
+    assert "100.0 % of its 10 kernels last less than 10.0 µs" in said(found)
+    assert 'mode="reduce-overhead"' in found.fix
+
+
+def test_long_kernels_that_are_launched_late_are_host_bound() -> None:
+    found = only("host-bound", launched(50_000, apart_ns=50_000))
+    assert "had not launched the next kernel" in said(found)
+    assert codes(launched(50_000, apart_ns=50_000)) == ["host-bound"]
+
+
+def test_a_device_that_is_fed_in_time_is_neither() -> None:
+    calls = [launch(at * 100, at * 100 + 50) for at in range(5)]
+    fed = [kernel(1_000 + at * 20_000, 1_000 + (at + 1) * 20_000, call) for at, call in enumerate(calls)]
+    assert codes(of(*calls, *fed)) == []
+
+
+def test_a_host_that_synchronizes_before_each_launch_is_host_bound_and_told_to_read_less() -> None:
+    one, two = launch(0, 1), launch(90, 91)
+    wait = host(1, 88, "cudaStreamSynchronize")
+    found = only("host-bound", of(one, kernel(1, 20, one), wait, two, kernel(91, 111, two)))
+    assert "a synchronization" in said(found)
+    assert ".item()" in found.advice
+
+
+def test_a_host_that_allocates_is_host_bound_and_told_to_keep_its_memory() -> None:
+    one, two = launch(0, 1), launch(90, 91)
+    found = only("host-bound", of(one, kernel(1, 20, one), host(20, 88, "cudaMalloc"), two, kernel(91, 111, two)))
+    assert found.fix.startswith("PYTORCH_ALLOC_CONF=expandable_segments:True")
