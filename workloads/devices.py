@@ -78,7 +78,8 @@ def jax_compiler_options(options: Options) -> dict[str, str]:
     if options.checkpoint_activations and jax.default_backend() == "cpu":
         left_out.append("cse_barrier_expander")
     if "small-buckets" in faults(options.inject):
-        left_out += ["all-reduce-combiner", "all-gather-combiner", "reduce-scatter-combiner"]
+        kinds = ("all-reduce", "all-gather", "reduce-scatter")
+        left_out += [f"{backend}{kind}-combiner" for kind in kinds for backend in ("", "cpu-", "gpu-")]
     return {"xla_disable_hlo_passes": ",".join(left_out)} if left_out else {}
 
 

@@ -105,11 +105,12 @@ class JaxFaults:
             self._leak()
         return self._delayed(params) if "straggler" in self._asked else params
 
-    def averaging(self, mean: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
-        """``mean`` of a loss and gradients over an axis; with unsynced gradients, of the loss alone."""
+    def averaged(self, found: Any, mean: Callable[[Any, str], Any], axis: str) -> Any:
+        """The ``mean`` of a loss and gradients over an axis; with unsynced gradients, of the loss alone."""
         if "unsynced-gradients" not in self._asked:
-            return mean
-        return lambda found, axis: (mean(found[0], axis), found[1])
+            return mean(found, axis)
+        loss, gradients = found
+        return mean(loss, axis), gradients
 
     def keys(self, keys: jax.Array) -> jax.Array:
         """A random key per device; the first one's for all with the same key."""

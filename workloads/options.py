@@ -54,7 +54,7 @@ class Options:
     compile: bool = _option("torch: compile the model with torch.compile", default=False)
     data: str = _option("where tokens come from", "synthetic", default="synthetic")
     inject: str = _option(
-        f"faults to put in, to see how they show, as NAME or NAME:AMOUNT with commas between: {', '.join(faults.KINDS)}",
+        f"faults to put in, as NAME or NAME:AMOUNT with commas between: {', '.join(faults.KINDS)}",
         default="",
     )
 

@@ -45,7 +45,8 @@ class Watch:
         """Inside a step, last: the loss as a number, which waits until the device has computed it.
 
         A torch rank reports the mean over its own slice of the global batch. Slices are of equal size (but under the
-        fault ``ragged-batch``), so the mean over ranks is the loss of the global batch. A JAX process reports the loss of the global batch itself.
+        fault ``ragged-batch``), so the mean over ranks is the loss of the global batch. A JAX process reports the loss
+        of the global batch itself.
         """
         self._loss = float(value)
         return self._loss

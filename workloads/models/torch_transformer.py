@@ -53,9 +53,7 @@ class Transformer(nn.Module):
         self.checkpoint_activations = options.checkpoint_activations
         self.embedding = nn.Embedding(options.vocab, options.width)
         self.positions = nn.Embedding(options.seq, options.width)
-        self.blocks = nn.ModuleList(
-            Block(options.width, options.heads, options.dropout) for _ in range(options.layers)
-        )
+        self.blocks = nn.ModuleList(Block(options.width, options.heads, options.dropout) for _ in range(options.layers))
         self.norm = nn.LayerNorm(options.width, EPSILON, bias=False)
         self._draw_weights(residual_std=0.02 / (2 * options.layers) ** 0.5)
 
