@@ -83,7 +83,7 @@ def _with_faults(options: Options) -> Options:
     asked = faults.faults(options.inject)
     changes: dict[str, float] = {}
     if "small-buckets" in asked:
-        changes["bucket_mb"] = 0.001
+        changes["bucket_mb"] = 2**-20
     if "same-key" in asked and not options.dropout:
         changes["dropout"] = 0.1
     return replace(options, **changes)  # type: ignore[arg-type]  # both are floats

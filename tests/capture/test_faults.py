@@ -111,9 +111,7 @@ def test_a_clean_run_shows_no_fault(made: Callable[..., Recorded], strategy: str
 
 
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp", "pmap", "pjit"])
-def test_a_straggler_computes_longer_and_is_told_in_title_and_log(
-    made: Callable[..., Recorded], strategy: str
-) -> None:
+def test_a_straggler_computes_longer_and_is_told_in_title_and_log(made: Callable[..., Recorded], strategy: str) -> None:
     run = made(strategy, f"straggler:{STRAGGLES_MS}").run
     compute_ms = _compute_ms(run)
     assert compute_ms[1] - compute_ms[0] > STRAGGLES_MS / 2
@@ -174,7 +172,7 @@ def test_a_memory_leak_grows_with_every_step(made: Callable[..., Recorded], stra
 @pytest.mark.parametrize("strategy", ["ddp", "pmap", "pjit-dp"])
 def test_small_buckets_reduce_every_gradient_on_its_own(made: Callable[..., Recorded], strategy: str) -> None:
     run = made(strategy, "small-buckets").run
-    assert GRADIENTS <= _all_reduces_per_step(run) <= GRADIENTS + 1
+    assert GRADIENTS <= _all_reduces_per_step(run) <= GRADIENTS + 2  # and losses
 
 
 @pytest.mark.parametrize("strategy", ["ddp", "pmap"])
