@@ -17,7 +17,7 @@ _PLACED = "the compiler places its collectives"
 
 @dataclass(frozen=True)
 class Kind:
-    """One fault. ``words`` name it with its ``amount``; ``effect`` says what happens, with ``{rank}`` for the last rank.
+    """One fault. ``words`` name it with its ``amount``; ``effect`` says what happens (``{rank}`` is the last rank).
 
     ``unit`` is that of the amount, "" for a fault without one. ``not_in`` maps a strategy to why it cannot have it.
     """

@@ -273,9 +273,8 @@ def test_runs_that_all_have_the_fault_are_ranked_and_said_to_have_it() -> None:
 
 
 def test_a_baseline_with_a_fault_is_no_measure_of_a_clean_run() -> None:
-    late = run(
-        steps([99.0] * 9, ranks=1), strategy="torch-single", is_baseline=True, ranks=1, faults=["slow input 9 ms"]
-    )
+    faults = ["slow input 9 ms"]
+    late = run(steps([99.0] * 9, ranks=1), strategy="torch-single", is_baseline=True, ranks=1, faults=faults)
     clean = run(steps([98.0] * 9), strategy="ddp")
     alike = run(steps([98.0] * 9), strategy="ddp", faults=faults)
     assert math.isnan(comparison((clean, late)).rows[0].speedup)

@@ -46,5 +46,9 @@ class Flights:
             records = flight_recorder.read(self.folder / entry.path)
         except TraceError as error:
             return error
-        placed = (replace(record, source=entry.path, rank=entry.rank, rank_from="journal") for record in records)
+        # A dump holds no device work, and the recording's traces do.
+        placed = (
+            replace(record, source=entry.path, rank=entry.rank, rank_from="journal", cannot_say=())
+            for record in records
+        )
         return tuple(record.shifted(-self.t0_unix_ns) for record in placed)
