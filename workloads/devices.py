@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from faults import faults
 from options import OptionError, Options
 
 if TYPE_CHECKING:
@@ -65,15 +66,21 @@ def jax_device(options: Options) -> jax.Device:
 
 
 def jax_compiler_options(options: Options) -> dict[str, str]:
-    """What XLA must be told beside the program: for ``--checkpoint-activations``, to leave it as it is written.
+    """What XLA must be told beside the program: which of its passes to leave out.
 
-    On CPU it drops the barriers around what is to be computed again before it merges equal computations, and merges
-    these with those of the forward pass: everything is computed once and kept. Without that pass the barriers stay.
+    For ``--checkpoint-activations`` on CPU it drops the barriers around what is to be computed again before it merges
+    equal computations, and merges these with those of the forward pass: everything is computed once and kept. Without
+    that pass the barriers stay. The fault ``small-buckets`` leaves out what combines small collectives into large ones.
     """
     import jax
 
-    is_undone = options.checkpoint_activations and jax.default_backend() == "cpu"
-    return {"xla_disable_hlo_passes": "cse_barrier_expander"} if is_undone else {}
+    left_out = []
+    if options.checkpoint_activations and jax.default_backend() == "cpu":
+        left_out.append("cse_barrier_expander")
+    if "small-buckets" in faults(options.inject):
+        kinds = ("all-reduce", "all-gather", "reduce-scatter")
+        left_out += [f"{backend}{kind}-combiner" for kind in kinds for backend in ("", "cpu-", "gpu-")]
+    return {"xla_disable_hlo_passes": ",".join(left_out)} if left_out else {}
 
 
 def _check_alone(asked: int) -> None:

@@ -35,6 +35,7 @@ import optax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec  # parallel
 
 from devices import jax_compiler_options, jax_devices  # parallel
+from injecting import JaxFaults
 from models.flax_transformer import Transformer
 from options import Options, by_hand, check
 from tokens import micro_batches
@@ -44,33 +45,37 @@ from watching import Watch
 def train(options: Options, watch: Watch) -> list[float]:
     """The loss of each step, over the global batch."""
     ranks = options.devices  # parallel
-    check(options, ranks)  # parallel
+    check(options, ranks, "pjit")  # parallel
     mesh = jax.make_mesh((ranks,), ("data",), (AxisType.Auto,), devices=jax_devices(options))  # parallel
     replicated = NamedSharding(mesh, PartitionSpec())  # parallel
 
     model = Transformer(options)
     adamw = optax.adamw(options.lr, b1=0.9, b2=0.95, weight_decay=0.1)
+    faults = JaxFaults(options)
 
     def init(key: jax.Array) -> tuple[Any, Any]:
         params = model.init(key, jnp.zeros((1, options.seq + 1), jnp.int32))
         return params, adamw.init(params)
 
     def update(params: Any, opt_state: Any, batch: jax.Array) -> tuple[Any, Any, jax.Array]:
-        loss, gradients = accumulate_gradients(params, batch)
+        step_key = jax.random.fold_in(key, optax.tree.get(opt_state, "count"))
+        loss, gradients = accumulate_gradients(params, batch, step_key)
         updates, opt_state = adamw.update(gradients, opt_state, params)
         return optax.apply_updates(params, updates), opt_state, loss
 
-    def accumulate_gradients(params: Any, batch: jax.Array) -> Any:
-        def add(total: Any, tokens: jax.Array) -> tuple[Any, None]:
-            part = jax.value_and_grad(loss_of)(params, tokens)  # parallel
+    def accumulate_gradients(params: Any, batch: jax.Array, key: jax.Array) -> Any:
+        def add(total: Any, micro_batch: tuple[jax.Array, jax.Array]) -> tuple[Any, None]:
+            tokens, key = micro_batch
+            part = jax.value_and_grad(loss_of)(params, tokens, key)  # parallel
             return jax.tree.map(lambda t, p: t + p / options.accumulate, total, part), None
 
         nothing = jnp.zeros(()), jax.tree.map(jnp.zeros_like, params)
-        return jax.lax.scan(add, nothing, batch)[0]
+        return jax.lax.scan(add, nothing, (batch, jax.random.split(key, options.accumulate)))[0]
 
-    def loss_of(params: Any, tokens: jax.Array) -> jax.Array:  # parallel
+    def loss_of(params: Any, tokens: jax.Array, key: jax.Array) -> jax.Array:  # parallel
         # Parameters are gathered where they are used; left to itself, the compiler splits the activations as well.
-        return model.apply(jax.lax.with_sharding_constraint(params, replicated), tokens)  # parallel
+        gathered = jax.lax.with_sharding_constraint(params, replicated)  # parallel
+        return model.apply(gathered, tokens, rngs={"dropout": key})  # parallel
 
     def fetch(step: int) -> jax.Array:
         batch = micro_batches(options, step)
@@ -89,12 +94,13 @@ def train(options: Options, watch: Watch) -> list[float]:
     with watch.compiling("the training step"):
         jitted = jax.jit(update, donate_argnums=(0, 1), out_shardings=(*shardings, replicated))  # parallel
         compiled = jitted.lower(params, opt_state, fetch(0)).compile(jax_compiler_options(options))
-    watch.started(parameters=lambda: params, optimizer=lambda: opt_state, compiled=compiled, key=key)
+    watch.started(parameters=lambda: params, optimizer=lambda: opt_state, compiled=compiled)
 
     losses = []
     for step in range(options.steps):
         with watch.step(step):
             batch = watch.batch(partial(fetch, step))
+            params = faults.strike(step, params)
             params, opt_state, loss = compiled(params, opt_state, batch)
             losses.append(watch.loss(loss))
     watch.finished()

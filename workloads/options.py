@@ -12,16 +12,12 @@ from dataclasses import Field, dataclass, field, fields, replace
 from math import inf
 from typing import Any, NoReturn, TypeVar
 
+import faults
+from refusals import OptionError
+
+__all__ = ["PRESETS", "OptionError", "Options", "arguments", "by_hand", "check", "parse"]
+
 Watch = TypeVar("Watch")
-
-
-class OptionError(Exception):
-    """A request that cannot be trained as it was put; ``hint`` says what to change."""
-
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
 
 
 def _option(about: str, *choices: str, default: Any) -> Any:
@@ -43,6 +39,7 @@ class Options:
     lr: float = _option("learning rate of AdamW", default=1e-3)
     seed: int = _option("seed of the initial parameters and of the tokens", default=1337)
     precision: str = _option("what matrices are multiplied in; parameters stay fp32", "fp32", "bf16", default="fp32")
+    dropout: float = _option("share of each block's output that is dropped in training; 0 for none", default=0.0)
     checkpoint_activations: bool = _option(
         "compute each block again in the backward pass, to save memory", default=False
     )
@@ -56,7 +53,10 @@ class Options:
     )
     compile: bool = _option("torch: compile the model with torch.compile", default=False)
     data: str = _option("where tokens come from", "synthetic", default="synthetic")
-    inject: str = _option("a fault to put in, to see how it shows: slow-input:MS", default="")
+    inject: str = _option(
+        f"faults to put in, as NAME or NAME:AMOUNT with commas between: {', '.join(faults.KINDS)}",
+        default="",
+    )
 
 
 _GPT = Options(vocab=50304, seq=1024, batch=32, lr=3e-4, precision="bf16", bucket_mb=25.0)
@@ -75,7 +75,18 @@ def parse(argv: Sequence[str] | None = None) -> Options:
     An unknown preset passes here, with the numbers of ``tiny``, and is refused by :func:`check`.
     """
     given = vars(_parser().parse_args(argv))
-    return replace(PRESETS.get(given.get("model", "tiny"), PRESETS["tiny"]), **given)
+    return _with_faults(replace(PRESETS.get(given.get("model", "tiny"), PRESETS["tiny"]), **given))
+
+
+def _with_faults(options: Options) -> Options:
+    """What a fault asks of the other options: buckets that hold one gradient, and dropout where keys should matter."""
+    asked = faults.faults(options.inject)
+    changes: dict[str, float] = {}
+    if "small-buckets" in asked:
+        changes["bucket_mb"] = 2**-20
+    if "same-key" in asked and not options.dropout:
+        changes["dropout"] = 0.1
+    return replace(options, **changes)  # type: ignore[arg-type]  # both are floats
 
 
 def arguments(options: Options) -> list[str]:
@@ -89,8 +100,11 @@ def arguments(options: Options) -> list[str]:
     return line
 
 
-def check(options: Options, ranks: int) -> None:
-    """Refuses what cannot be trained on ``ranks`` ranks, before anything is started. OptionError says what and why."""
+def check(options: Options, ranks: int, strategy: str = "") -> None:
+    """Refuses what cannot be trained on ``ranks`` ranks, before anything is started. OptionError says what and why.
+
+    With the name of a ``strategy`` it also refuses faults that make no sense there.
+    """
     if options.model not in PRESETS:
         raise OptionError(f"There is no model {options.model!r}.", f"The presets are {', '.join(PRESETS)}.")
     _check_values(options)
@@ -106,20 +120,32 @@ def check(options: Options, ranks: int) -> None:
             f"A batch of {options.batch} does not divide into {ranks} ranks × {options.accumulate} micro-batches.",
             f"Use a --batch that is a multiple of {ranks * options.accumulate}.",
         )
+    if strategy:
+        check_faults(options, strategy, ranks)
 
 
-def slow_input_s(options: Options) -> float:
-    """How long ``--inject slow-input:MS`` makes a step wait for its batch; 0 without it. OptionError: another fault."""
-    if not options.inject:
-        return 0.0
-    name, _, amount = options.inject.partition(":")
-    try:
-        late_ms = float(amount)
-    except ValueError:
-        late_ms = -1.0
-    if name != "slow-input" or not 0 < late_ms < inf:
-        raise OptionError(f"There is no fault {options.inject!r}.", "Write it as --inject slow-input:20 (in ms).")
-    return late_ms / 1000
+def check_faults(options: Options, strategy: str, ranks: int) -> None:
+    """Refuses faults that a strategy cannot have. OptionError says why, and where they can be injected."""
+    micro_samples = options.batch // (ranks * options.accumulate)
+    faults.refuse_misfits(options.inject, strategy, ranks, steps=options.steps, micro_samples=micro_samples)
+
+
+def fault_words(options: Options) -> list[str]:
+    """What ``--inject`` puts in, each in a few words."""
+    return list(faults.words(options.inject))
+
+
+def fault_effects(options: Options, ranks: int) -> list[str]:
+    """What each of them does to a run on ``ranks`` ranks."""
+    return list(faults.effects(options.inject, ranks))
+
+
+def samples(options: Options, rank: int = 0, ranks: int = 1) -> int:
+    """Samples of one rank in one step, in ``accumulate`` micro-batches of one size."""
+    micro = options.batch // (ranks * options.accumulate)
+    if rank == ranks - 1 and "ragged-batch" in faults.faults(options.inject):
+        micro //= 2
+    return micro * options.accumulate
 
 
 def parameter_count(options: Options) -> int:
@@ -171,10 +197,12 @@ def _check_values(options: Options) -> None:
         if (
             isinstance(value, int | float)
             and not isinstance(value, bool)
-            and option.name != "seed"
+            and option.name not in ("seed", "dropout")
             and not 0 < value < inf
         ):
             raise OptionError(f"{_flag(option)} {value} makes no sense.", f"{_flag(option)} must be a number above 0.")
-    slow_input_s(options)
+    faults.faults(options.inject)
+    if not 0 <= options.dropout < 1:
+        raise OptionError(f"--dropout {options.dropout} makes no sense.", "--dropout is a share from 0 to below 1.")
     if options.seed < 0:
         raise OptionError(f"--seed {options.seed} is negative.", "Use a seed of 0 or more.")

@@ -7,7 +7,8 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from options import Options, slow_input_s
+from faults import faults
+from options import Options, samples
 
 
 def micro_batches(options: Options, step: int, rank: int = 0, ranks: int = 1) -> NDArray[np.int32]:
@@ -17,10 +18,10 @@ def micro_batches(options: Options, step: int, rank: int = 0, ranks: int = 1) ->
     batch, and on nothing else: however many ranks share a step, together they see the same tokens.
     """
     if rank == 0:  # One late rank is enough: the others wait for it. A JAX process draws the batches of all its ranks.
-        time.sleep(slow_input_s(options))
-    each = options.batch // ranks
-    samples = [_sample(options, step, place) for place in range(rank * each, (rank + 1) * each)]
-    return np.stack(samples).reshape(options.accumulate, -1, options.seq + 1)
+        time.sleep(faults(options.inject).get("slow-input", 0.0) / 1000)
+    first = rank * (options.batch // ranks)
+    drawn = [_sample(options, step, place) for place in range(first, first + samples(options, rank, ranks))]
+    return np.stack(drawn).reshape(options.accumulate, -1, options.seq + 1)
 
 
 def _sample(options: Options, step: int, place: int) -> NDArray[np.int32]:

@@ -26,6 +26,7 @@ import torch.distributed as dist  # parallel
 from torch.nn.parallel import DistributedDataParallel  # parallel
 
 from devices import torch_device, torchrun_ranks  # parallel
+from injecting import TorchFaults
 from models.torch_transformer import Transformer
 from options import Options, by_hand, check
 from tokens import micro_batches
@@ -35,7 +36,7 @@ from watching import Watch
 def train(options: Options, watch: Watch) -> list[float]:
     """The loss of each step: the mean over this rank's slice of the batch."""
     rank, local_rank, ranks = torchrun_ranks()  # parallel
-    check(options, ranks)  # parallel
+    check(options, ranks, "ddp")  # parallel
     device = torch_device(options, local_rank)  # parallel
     dist.init_process_group(dist.get_default_backend_for_device(device))  # parallel
 
@@ -45,9 +46,12 @@ def train(options: Options, watch: Watch) -> list[float]:
     if options.compile:
         for block in model.blocks:
             block.compile()
+    # Each rank drops out features of its own.
+    torch.manual_seed(options.seed + rank)  # parallel
     model = DistributedDataParallel(model, bucket_cap_mb=options.bucket_mb, gradient_as_bucket_view=True)  # parallel
     fused = device.type == "cuda"
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, betas=(0.9, 0.95), weight_decay=0.1, fused=fused)
+    faults = TorchFaults(options, model, device)
 
     def fetch(step: int) -> torch.Tensor:
         batch = micro_batches(options, step, rank, ranks)  # parallel
@@ -74,6 +78,7 @@ def train(options: Options, watch: Watch) -> list[float]:
     for step in range(options.steps):
         with watch.step(step):
             batch = watch.batch(partial(fetch, step))
+            faults.strike(step)
             loss = accumulate_gradients(batch)
             optimizer.step()
             losses.append(watch.loss(loss))

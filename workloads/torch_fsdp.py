@@ -26,6 +26,7 @@ from torch.distributed.device_mesh import init_device_mesh  # parallel
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard  # parallel
 
 from devices import torch_device, torchrun_ranks  # parallel
+from injecting import TorchFaults
 from models.torch_transformer import Transformer
 from options import Options, by_hand, check
 from tokens import micro_batches
@@ -35,7 +36,7 @@ from watching import Watch
 def train(options: Options, watch: Watch) -> list[float]:
     """The loss of each step: the mean over this rank's slice of the batch."""
     rank, local_rank, ranks = torchrun_ranks()  # parallel
-    check(options, ranks)  # parallel
+    check(options, ranks, "fsdp")  # parallel
     device = torch_device(options, local_rank)  # parallel
     dist.init_process_group(dist.get_default_backend_for_device(device))  # parallel
 
@@ -45,6 +46,8 @@ def train(options: Options, watch: Watch) -> list[float]:
     if options.compile:
         for block in model.blocks:
             block.compile()
+    # Each rank drops out features of its own.
+    torch.manual_seed(options.seed + rank)  # parallel
     mesh = init_device_mesh(device.type, (ranks,))  # parallel
     bf16 = torch.bfloat16 if options.precision == "bf16" else None  # parallel
     policy = MixedPrecisionPolicy(param_dtype=bf16, reduce_dtype=torch.float32)  # parallel
@@ -55,6 +58,7 @@ def train(options: Options, watch: Watch) -> list[float]:
     fully_shard(model, mesh=mesh, mp_policy=policy, reshard_after_forward=False)  # parallel
     fused = device.type == "cuda"
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, betas=(0.9, 0.95), weight_decay=0.1, fused=fused)
+    faults = TorchFaults(options, model, device)
 
     def fetch(step: int) -> torch.Tensor:
         batch = micro_batches(options, step, rank, ranks)  # parallel
@@ -78,6 +82,7 @@ def train(options: Options, watch: Watch) -> list[float]:
     for step in range(options.steps):
         with watch.step(step):
             batch = watch.batch(partial(fetch, step))
+            faults.strike(step)
             loss = accumulate_gradients(batch)
             optimizer.step()
             losses.append(watch.loss(loss))

@@ -22,6 +22,7 @@ from functools import partial
 import torch
 
 from devices import torch_device
+from injecting import TorchFaults
 from models.torch_transformer import Transformer
 from options import Options, by_hand, check
 from tokens import micro_batches
@@ -30,7 +31,7 @@ from watching import Watch
 
 def train(options: Options, watch: Watch) -> list[float]:
     """The loss of each step."""
-    check(options, ranks=1)
+    check(options, ranks=1, strategy="torch-single")
     device = torch_device(options)
 
     torch.manual_seed(options.seed)
@@ -41,6 +42,7 @@ def train(options: Options, watch: Watch) -> list[float]:
             block.compile()
     fused = device.type == "cuda"
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, betas=(0.9, 0.95), weight_decay=0.1, fused=fused)
+    faults = TorchFaults(options, model, device)
 
     def fetch(step: int) -> torch.Tensor:
         batch = micro_batches(options, step)
@@ -65,6 +67,7 @@ def train(options: Options, watch: Watch) -> list[float]:
     for step in range(options.steps):
         with watch.step(step):
             batch = watch.batch(partial(fetch, step))
+            faults.strike(step)
             loss = accumulate_gradients(batch)
             optimizer.step()
             losses.append(watch.loss(loss))

@@ -29,7 +29,8 @@ class Watch:
 
         torch: ``parameters()`` is the wrapped module, ``optimizer()`` the optimizer. JAX: the trees of parameters and
         optimizer state as they are now (a step's donated inputs are gone), ``compiled`` the compiled step, and
-        ``key`` the random key of the devices: one for all of them, or one for each.
+        ``key`` the random keys of the devices where each draws from its own; None where the program draws once for
+        the whole batch.
         """
 
     def step(self, number: int) -> AbstractContextManager[None]:
@@ -43,8 +44,9 @@ class Watch:
     def loss(self, value: Any) -> float:
         """Inside a step, last: the loss as a number, which waits until the device has computed it.
 
-        A torch rank reports the mean over its own slice of the global batch. Slices are of equal size, so the mean
-        over ranks is the loss of the global batch. A JAX process reports the loss of the global batch itself.
+        A torch rank reports the mean over its own slice of the global batch. Slices are of equal size (but under the
+        fault ``ragged-batch``), so the mean over ranks is the loss of the global batch. A JAX process reports the loss
+        of the global batch itself.
         """
         self._loss = float(value)
         return self._loss

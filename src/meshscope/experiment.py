@@ -14,7 +14,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``device_kind`` is ``"cpu"``, ``"gpu"`` or ``"tpu"`` as planned; ``options`` are the workload's own
     (model, batch, steps, …); ``threads_per_rank`` is 0 where the framework decides. ``cores`` are those that the run
-    may use, of the ``host_cores`` that the machine has (0: not recorded).
+    may use, of the ``host_cores`` that the machine has (0: not recorded). ``faults`` were put in on purpose, each in a
+    few words: what such a run shows is theirs.
     """
 
     t0_unix_ns: int
@@ -38,6 +39,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     versions: dict[str, str] = {}
     devices: list[str] = []
     command: list[str] = []
+    faults: list[str] = []
     format: int = FORMAT
 
 

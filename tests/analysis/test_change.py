@@ -222,3 +222,15 @@ def test_what_may_have_been_left_out_is_not_called_new() -> None:
     a, b = works(work("mm", [10] * 3)), works(work("mm", [10] * 3), work("tiny", [0.5] * 3))
     found = pair(gpu(1, works=a, works_left_ns=0.6 * MS), gpu(2, works=b)).works
     assert "tiny" not in [row.name for row in found]
+
+
+def test_a_fault_that_was_injected_on_one_side_is_named_as_what_differs() -> None:
+    found = pair(gpu(1), gpu(2, factor=1.2, faults=("straggler 60 ms",)))
+    assert found.differs[0] == "injected on purpose: none → straggler 60 ms"
+    assert not any("injected" in note for note in found.basis)
+
+
+def test_a_fault_that_was_injected_on_both_sides_is_said_first() -> None:
+    found = pair(gpu(1, faults=("same key",)), gpu(2, faults=("same key",)))
+    assert not any("injected" in what for what in found.differs)
+    assert found.basis[0] == "Both sides ran with injected same key."

@@ -257,3 +257,25 @@ def test_cpu_ranks_compare_code_paths_and_say_so() -> None:
 def test_different_batches_are_said() -> None:
     found = comparison((made("ddp", 100), made("fsdp", 100, global_batch=64)))
     assert "Global batches differ: ddp 32, fsdp 64." in found.footnotes
+
+
+def test_a_run_with_an_injected_fault_is_shown_and_never_ranked_beside_clean_ones() -> None:
+    found = comparison((made("ddp", 100), made("fsdp", 50, faults=["straggler 60 ms"])))
+    assert found.leader == "ddp"
+    assert found.rows[1].not_ranked_why == "ran with injected straggler 60 ms, others did not"
+    assert found.footnotes[0] == "No clean run: fsdp ran with injected straggler 60 ms."
+
+
+def test_runs_that_all_have_the_fault_are_ranked_and_said_to_have_it() -> None:
+    found = comparison((made("ddp", 100, faults=["same key"]), made("fsdp", 50, faults=["same key"])))
+    assert found.leader == "fsdp"
+    assert found.footnotes[0] == "No clean runs: ddp and fsdp ran with injected same key."
+
+
+def test_a_baseline_with_a_fault_is_no_measure_of_a_clean_run() -> None:
+    faults = ["slow input 9 ms"]
+    late = run(steps([99.0] * 9, ranks=1), strategy="torch-single", is_baseline=True, ranks=1, faults=faults)
+    clean = run(steps([98.0] * 9), strategy="ddp")
+    alike = run(steps([98.0] * 9), strategy="ddp", faults=faults)
+    assert math.isnan(comparison((clean, late)).rows[0].speedup)
+    assert comparison((alike, late)).rows[0].speedup > 0

@@ -14,8 +14,8 @@ import pytest
 
 from meshscope.capture import causes, processes
 from meshscope.capture.causes import Death
-from meshscope.capture.roster import Roster, hung
-from meshscope.recording.entries import Ended, Phase, RankEnded, RankStarted, StepDone
+from meshscope.capture.roster import Roster, absent, hung
+from meshscope.recording.entries import Ended, FlightWritten, Phase, RankEnded, RankStarted, StepDone
 from meshscope.recording.journal import Journal
 
 LOST_PEER = "RuntimeError: [../gloo/transport/tcp/pair.cc:538] Connection closed by peer [127.0.0.1]:12345"
@@ -168,3 +168,37 @@ def test_ending_is_gentle_first_and_reaches_the_deaf_and_the_stopped() -> None:
     processes.end([psutil.Process(deaf.pid), psutil.Process(stopped.pid)], patience_s=0.5)
     assert deaf.wait(5) == -signal.SIGKILL
     assert stopped.wait(5) == -signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("called", "named"),
+    [
+        (({"0": 12}, {"0": 11}), 1),
+        (({"0": 11}, {"0": 12}), 0),
+        (({"0": 12}, {"0": 12}), None),
+        (({"0": 12, "1": 3}, {"0": 11, "1": 4}), None),
+        (({"0": 12, "tensor": 3}, {"0": 12}), None),
+        (({"0": 12},), None),
+    ],
+    ids=["the second", "the first", "none is behind", "each is behind", "another group", "a dump is missing"],
+)
+def test_the_rank_that_lacks_a_collective_is_the_one_the_others_wait_for(
+    tmp_path: Path, called: tuple[dict[str, int], ...], named: int | None
+) -> None:
+    started = [
+        RankStarted(t_ns=0, rank=rank, device=0, device_name="", device_kind="cpu", pid=pid)
+        for rank, pid in enumerate((os.getpid(), os.getppid()))
+    ]
+    dumps = [FlightWritten(t_ns=5, rank=rank, path="", newest=newest) for rank, newest in enumerate(called)]
+    roster = _roster(tmp_path, *started, *dumps)
+    found = absent(roster)
+    assert (found and found[0]) == named
+    if found is not None:
+        assert found[1] == "the others wait in collective 12 of group 0"
+
+
+def test_a_dump_that_was_asked_for_shows_no_life(tmp_path: Path) -> None:
+    roster = _roster(
+        tmp_path, Phase(t_ns=0, rank=0, phase="training"), FlightWritten(t_ns=69 * S, rank=0, path="", newest={"0": 1})
+    )
+    assert hung(roster, 70 * S, patience_s=60, startup_patience_s=600) is not None

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from meshscope.capture import commands, frameworks, launch, machine, request, windows
+from meshscope.capture import commands, frameworks, launch, machine, request, scripts, windows
 from meshscope.capture.frameworks import Framework
 from meshscope.capture.launch import Request, Windows
 from meshscope.errors import InputError, LaunchError, MissingPackageError
@@ -198,6 +198,51 @@ def test_a_recording_says_how_many_cores_its_run_may_use(here: Callable, monkeyp
     here(torch=GPUS)
     plan = _plan("toy-single", ranks=4)
     assert commands.experiment(request.from_plain(plan.request), plan.runs[0]).cores == 16, "a GPU's host is not shared"
+
+
+BUNDLED = {"workloads": "", "ranks": 2}
+
+
+def test_a_fault_is_in_the_title_the_notes_and_the_head_of_the_recording() -> None:
+    asked = ("--inject", "straggler:60,slow-input:5")
+    plan = _plan("ddp", "pmap", options=asked, **BUNDLED)
+    for run in plan.runs:
+        assert run.title.endswith(", with injected straggler 60 ms and slow input 5 ms")
+        head = commands.experiment(request.from_plain(plan.request), run)
+        assert head.faults == ["straggler 60 ms", "slow input 5 ms"]
+        assert head.title == run.title
+    assert [note.partition(":")[0] for note in plan.notes] == ["ddp", "pmap"]
+    assert "rank 1 computes longer in every step" in plan.notes[0]
+    assert plan.notes[0].endswith("This is no clean run.")
+
+
+def test_a_clean_plan_tells_of_no_fault() -> None:
+    plan = _plan("ddp", **BUNDLED)
+    assert plan.notes == []
+    assert "injected" not in plan.runs[0].title
+    assert commands.experiment(request.from_plain(plan.request), plan.runs[0]).faults == []
+
+
+def test_one_strategy_that_cannot_have_a_fault_stops_all_before_anything_starts() -> None:
+    error = _refusal("ddp", "fsdp", options=("--inject", "unsynced-gradients"), **BUNDLED)
+    assert error.message.startswith("fsdp: unsynced-gradients makes no sense in fsdp: ")
+    assert error.hint == "It can be injected into ddp, pmap, on two ranks or more."
+    error = _refusal("ddp", "single", options=("--inject", "straggler"), **BUNDLED)
+    assert error.message.startswith("torch-single: straggler makes no sense in torch-single: ")
+
+
+def test_scripts_that_know_no_fault_are_planned_as_ever() -> None:
+    plan = _plan("toy")
+    assert commands.experiment(request.from_plain(plan.request), plan.runs[0]).faults == []
+
+
+def test_what_options_import_from_their_folder_is_under_no_plain_name_afterwards() -> None:
+    import sys
+
+    scripts.options_module.cache_clear()
+    _plan("ddp", **BUNDLED)
+    assert not {"faults", "refusals"} & sys.modules.keys()
+    assert not any(entry.endswith("workloads") for entry in sys.path)
 
 
 def test_more_ranks_than_cores_still_leave_each_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:

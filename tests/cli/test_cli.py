@@ -15,6 +15,11 @@ REFUSALS = {
     ("run", "ddp", "--batch", "7", "--ranks", "4"): ("batch of 7 does not divide", "multiple of 4"),
     ("run", "pmap", "--ranks", "3"): ("does not divide into 3 ranks", "multiple of 3"),
     ("run", "ddp", "--device", "gpu"): ("finds no GPU", "Leave --device out"),
+    ("run", "ddp", "--inject", "lag"): ("no fault 'lag'", "straggler, slow-input"),
+    ("run", "ddp", "fsdp", "--inject", "slow-input", "--inject", "unsynced-gradients"): (
+        "fsdp: unsynced-gradients makes no sense",
+        "injected into ddp, pmap",
+    ),
     ("analyze", "nothere"): ("does not exist", "Give a recording"),
     ("analyze", __file__): ("no format that meshscope reads", "kineto, xplane"),
     ("replay", "."): ("holds no recording", "meshscope run"),
@@ -123,3 +128,15 @@ def test_what_is_to_be_pasted_is_quoted() -> None:
     from meshscope.cli.headless import quoted
 
     assert quoted(Path("my runs/ddp")) == "'my runs/ddp'"
+
+
+def test_faults_given_one_by_one_reach_the_workload_together() -> None:
+    from meshscope.cli.run import request
+
+    given = {"window": None, "budget": None, "every": None, "baseline": False, "model": "tiny", "ranks": 2, "steps": 9}
+    asked = request(("ddp",), None, given | {"batch": None, "patience": 7.0, "inject": ("straggler:60", "same-key")})
+    assert asked.options == ("--inject", "straggler:60,same-key")
+    assert asked.patience_s == 7
+    clean = request(("ddp",), None, given | {"batch": None, "patience": None, "inject": ()})
+    assert clean.options == ()
+    assert clean.patience_s == 120

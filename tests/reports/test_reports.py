@@ -250,3 +250,13 @@ def test_json_lists_refused_files_and_refused_traces_of_a_recording() -> None:
         {"path": "x.json", "why": "empty", "hint": "give another"},
         {"path": "r/traces/a.json", "why": "no events", "hint": "look"},
     ]
+
+
+def test_a_fault_that_was_put_in_stands_in_both_reports() -> None:
+    made = run(steps([9.0] * 9), strategy="ddp", title="DDP, with injected same key", faults=["same key"])
+    assert "ddp: DDP, with injected same key" in report([made])
+    assert "No clean run: ddp ran with injected same key." in report([made, replace(ddp(), path="other")])
+    (said,) = json.loads(analysis_json([made]))["recordings"]
+    assert said["injected"] == ["same key"]
+    (clean,) = json.loads(analysis_json([ddp()]))["recordings"]
+    assert "injected" not in clean

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 from made_recordings import T0, S, append, done, recording, written
+from made_records import entry, write_flight
 from made_traces import kernel, span, step, write_kineto
 
 from meshscope import readers
+from meshscope.analysis.flight import flight
 from meshscope.analysis.steps import steps
 from meshscope.errors import RecordingError
-from meshscope.recording.entries import Ended, Log, RankStarted
+from meshscope.recording.entries import Ended, FlightWritten, Log, RankStarted
 from meshscope.run import SILENCE_NS, RunReader
 from meshscope.spans import Kind, Window
 
@@ -217,3 +219,40 @@ def test_a_live_screen_over_many_ranks_is_cheap(tmp_path: Path) -> None:
     for tick in range(20):
         reader.at(T0 + (2000 + tick) * S)
     assert (time.process_time() - start) / 20 < first / 20
+
+
+def hung(folder: Path) -> Path:
+    """Two ranks, of which the second lacks the last collective; their flight recorders came 9 s after the start."""
+    dumps = {0: [entry(1), entry(2, state="started")], 1: [entry(1)]}
+    written_by = {
+        f"rank{rank}": [done(0, rank, t_s=1), FlightWritten(t_ns=9 * S, rank=rank, path=f"flight/{rank}.json")]
+        for rank in dumps
+    }
+    made = recording(folder, written_by)
+    (made / "flight").mkdir()
+    for rank, calls in dumps.items():
+        write_flight(made / "flight" / f"{rank}.json", calls, ranks="[0, 1]")
+    return made
+
+
+def test_flight_recorders_are_part_of_the_run_once_they_were_written(tmp_path: Path) -> None:
+    reader = RunReader(hung(tmp_path / "r"))
+    assert reader.at(T0 + 8 * S).records == ()
+    run = reader.at(T0 + 9 * S)
+    assert [(record.rank, record.rank_from, record.source) for record in run.records] == [
+        (0, "journal", "flight/0.json"),
+        (1, "journal", "flight/1.json"),
+    ]
+    found = flight(run)
+    assert found is not None
+    assert [(one.sequence, one.waiting, one.absent) for one in found.unfinished] == [(2, (0,), (1,))]
+
+
+def test_a_flight_recorder_that_is_gone_or_damaged_is_refused_and_the_other_read(tmp_path: Path) -> None:
+    folder = hung(tmp_path / "r")
+    (folder / "flight" / "0.json").write_text("{")
+    run = RunReader(folder).at(T0 + 9 * S)
+    assert [record.rank for record in run.records] == [1]
+    assert [path for path, _, _ in run.refused] == ["flight/0.json"]
+    (folder / "flight" / "1.json").unlink()
+    assert [path for path, _, _ in RunReader(folder).at(T0 + 9 * S).refused] == ["flight/0.json", "flight/1.json"]

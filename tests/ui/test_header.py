@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import made
+import msgspec
 import pytest
 
 from meshscope.run import Gallery
@@ -113,3 +115,12 @@ def test_the_selection_moves_over_strategies_that_have_not_started_too(folder: P
     assert moved(given, 3) == "pjit"
     assert moved(given, 99) == "pjit"
     assert moved(given, -99) == "ddp"
+
+
+def test_a_run_with_a_fault_put_in_says_so_in_its_title(folder: Path) -> None:
+    given = scene(folder, 200)
+    assert "injected" not in subject(given)
+    faulty = tuple(
+        replace(run, experiment=msgspec.structs.replace(run.experiment, faults=["same key"])) for run in given.runs
+    )
+    assert subject(replace(given, runs=faulty)).endswith(" · injected same key")

@@ -24,6 +24,7 @@ CHANGES = st.fixed_dictionaries(
         "checkpoint_activations": st.booleans(),
         "reshard": st.booleans(),
         "compile": st.booleans(),
+        "dropout": st.floats(0, 0.99),
         "bucket_mb": st.floats(0.01, 1000),
         "spec": st.sampled_from(["fsdp", "dp"]),
         "device": st.sampled_from(["auto", "cpu", "cuda", "gpu"]),
@@ -74,6 +75,8 @@ def test_every_preset_can_be_trained_on_a_whole_machine(workload: Import, model:
         ({"seed": -1}, 1, "--seed -1", "0 or more"),
         ({"precision": "fp8"}, 1, "--precision fp8", "fp32, bf16"),
         ({"spec": "tp"}, 1, "--spec tp", "fsdp, dp"),
+        ({"dropout": 1.0}, 1, "--dropout 1.0", "below 1"),
+        ({"dropout": float("nan")}, 1, "--dropout nan", "below 1"),
         ({}, 0, "0 ranks", "one rank or more"),
     ],
 )
@@ -160,17 +163,3 @@ def test_a_preset_has_the_parameters_it_is_named_after(
     assert built["125m"] == pytest.approx(125e6, rel=0.02)
     assert built["350m"] == pytest.approx(350e6, rel=0.02)
     assert built["1.3b"] == pytest.approx(1.3e9, rel=0.02)
-
-
-def test_a_fault_is_named_with_its_amount(workload: Import) -> None:
-    options = workload("options")
-    assert options.slow_input_s(options.PRESETS["tiny"]) == 0
-    assert options.slow_input_s(options.parse(["--inject", "slow-input:20"])) == pytest.approx(0.02)
-
-
-@pytest.mark.parametrize("fault", ["slow-input", "slow-input:", "slow-input:-1", "slow-input:nan", "hang:3", "20"])
-def test_a_fault_that_is_none_is_refused_before_anything_starts(workload: Import, fault: str) -> None:
-    options = workload("options")
-    with pytest.raises(options.OptionError) as refused:
-        options.check(replace(options.PRESETS["tiny"], inject=fault), 1)
-    assert "slow-input:20" in refused.value.hint

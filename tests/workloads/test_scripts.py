@@ -62,7 +62,10 @@ def test_the_count_is_the_number_of_marked_lines_of_code(root: Path, name: str) 
 @pytest.mark.parametrize(
     ("name", "allowed"),
     [
+        ("refusals", set()),
+        ("faults", set()),
         ("options", set()),
+        ("injecting", {"torch", "jax", "numpy"}),
         ("watching", set()),
         ("tokens", {"numpy"}),
         *((name, {"torch"}) for name in ("torch_single", "torch_ddp", "torch_fsdp", "models/torch_transformer")),

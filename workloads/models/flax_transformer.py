@@ -35,9 +35,10 @@ class Block(nn.Module):
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
-        x = x + Attention(self.options, name="attention")(norm(self.options, "attention_norm")(x))
+        dropout = nn.Dropout(self.options.dropout, deterministic=not self.options.dropout)
+        x = x + dropout(Attention(self.options, name="attention")(norm(self.options, "attention_norm")(x)))
         hidden = dense(self.options, 4 * self.options.width, name="up")(norm(self.options, "mlp_norm")(x))
-        return x + residual_dense(self.options, name="down")(nn.gelu(hidden, approximate=True))
+        return x + dropout(residual_dense(self.options, name="down")(nn.gelu(hidden, approximate=True)))
 
 
 class Transformer(nn.Module):

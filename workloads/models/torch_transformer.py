@@ -31,17 +31,18 @@ class Attention(nn.Module):
 class Block(nn.Module):
     """Attention, then a two-layer MLP, each added to the residual stream."""
 
-    def __init__(self, width: int, heads: int) -> None:
+    def __init__(self, width: int, heads: int, dropout: float) -> None:
         super().__init__()
         self.attention_norm = nn.LayerNorm(width, EPSILON, bias=False)
         self.attention = Attention(width, heads)
         self.mlp_norm = nn.LayerNorm(width, EPSILON, bias=False)
         self.up = nn.Linear(width, 4 * width, bias=False)
         self.down = nn.Linear(4 * width, width, bias=False)
+        self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
-        x = x + self.attention(self.attention_norm(x))
-        return x + self.down(functional.gelu(self.up(self.mlp_norm(x)), approximate="tanh"))
+        x = x + self.dropout(self.attention(self.attention_norm(x)))
+        return x + self.dropout(self.down(functional.gelu(self.up(self.mlp_norm(x)), approximate="tanh")))
 
 
 class Transformer(nn.Module):
@@ -52,7 +53,7 @@ class Transformer(nn.Module):
         self.checkpoint_activations = options.checkpoint_activations
         self.embedding = nn.Embedding(options.vocab, options.width)
         self.positions = nn.Embedding(options.seq, options.width)
-        self.blocks = nn.ModuleList(Block(options.width, options.heads) for _ in range(options.layers))
+        self.blocks = nn.ModuleList(Block(options.width, options.heads, options.dropout) for _ in range(options.layers))
         self.norm = nn.LayerNorm(options.width, EPSILON, bias=False)
         self._draw_weights(residual_std=0.02 / (2 * options.layers) ** 0.5)
 

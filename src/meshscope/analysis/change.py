@@ -229,7 +229,8 @@ def _basis(a: Side, b: Side, *, is_quiet: bool) -> tuple[str, ...]:
     quiet = "Only steps during which other programs left the cores alone are counted."
     runs = [len(side.runs) for side in (a, b)]
     alone = "One run on each side: how far runs of the same thing differ is assumed, not seen; repeats narrow it."
-    return (said, *([quiet] if is_quiet else []), *([alone] if max(runs) == 1 else []))
+    faults = likeness.injected(a.runs[0], b.runs[0])
+    return (*([faults] if faults else []), said, *([quiet] if is_quiet else []), *([alone] if max(runs) == 1 else []))
 
 
 def _counts(side: Side) -> str:

@@ -30,7 +30,7 @@ class Figures:
     one mean over ranks per profiled step. ``kinds`` names what each work is; ``works_left_ns`` is the time per step
     of the largest work that was left out. ``world`` is how many ranks the traces say the job has (0: untold), and
     ``seen_ranks`` are those that are here where they are not all. ``options`` and ``versions`` are text, to tell what
-    was changed.
+    was changed. ``faults`` were put in on purpose.
     """
 
     strategy: str
@@ -60,6 +60,7 @@ class Figures:
     peak_how: str
     world: int = 0
     seen_ranks: tuple[int, ...] = ()
+    faults: tuple[str, ...] = ()
 
 
 def figures(run: Run) -> Figures:
@@ -97,6 +98,7 @@ def figures(run: Run) -> Figures:
         peak_how=peak_how,
         world=(world := max((window.world for window in run.windows), default=0)),
         seen_ranks=seen if len(seen := tuple(sorted({w.rank for w in run.windows}))) < world else (),
+        faults=tuple(here.faults),
     )
 
 

@@ -9,7 +9,7 @@ from meshscope.analysis.figures import Figures
 from meshscope.units import counted, ranges
 
 _SHAPE = ("layers", "width", "heads", "vocab")
-_OF_A_RUN = ("model", "batch", "seq", "steps", "devices", *_SHAPE)
+_OF_A_RUN = ("model", "batch", "seq", "steps", "devices", "inject", *_SHAPE)
 _NOT_THE_SAME = (
     ("model", "model"),
     ("global_batch", "global batch"),
@@ -66,12 +66,18 @@ def _stepless(run: Figures) -> str:
     return "holds no unprofiled step: a native trace shows only steps that were being profiled"
 
 
+def injected(a: Figures, b: Figures) -> str:
+    """What was put into both sides on purpose; "" for clean runs and where the sides differ in it."""
+    return f"Both sides ran with injected {' and '.join(a.faults)}." if a.faults and a.faults == b.faults else ""
+
+
 def changed(a: Sequence[Figures], b: Sequence[Figures]) -> tuple[str, ...]:
     """What else differs: options, versions, machine. Any of it may be the cause."""
     before, after = a[0], b[0]
     said = [
         f"{name}: {old or 'none'} → {new or 'none'}"
         for name, old, new in (
+            ("injected on purpose", " and ".join(before.faults), " and ".join(after.faults)),
             ("strategy", before.strategy, after.strategy),
             ("ranks that are here", ranges(before.seen_ranks), ranges(after.seen_ranks)),
             ("host", before.host, after.host),

@@ -65,10 +65,11 @@ def standing(runs: tuple[Run, ...]) -> tuple[Row, ...]:
     """A row per run, in the order of the runs."""
     found = {run.path: steps(run) for run in runs}
     kind = _common_kind(runs)
-    return tuple(_row(run, found[run.path], _single(run, runs, found), kind) for run in runs)
+    clean = any(not run.experiment.faults for run in runs if not run.experiment.is_baseline)
+    return tuple(_row(run, found[run.path], _single(run, runs, found), kind, has_clean=clean) for run in runs)
 
 
-def _row(run: Run, found: Steps, single: float, kind: str) -> Row:
+def _row(run: Run, found: Steps, single: float, kind: str, *, has_clean: bool) -> Row:
     here = run.experiment
     parts = [measure(window) for window in run.windows if window.device_kind != "none"]
     stepped = [window for window in run.windows if window.device_kind != "none" and measure(window).steps]
@@ -77,7 +78,7 @@ def _row(run: Run, found: Steps, single: float, kind: str) -> Row:
     peaks = [(rank.peak_bytes, rank.peak_how) for rank in memory(run) if rank.peak_bytes is not None]
     peak_bytes, peak_how = max(peaks, default=(math.nan, ""))
     speedup = math.nan if here.is_baseline else ratio(found.samples_per_s, single)
-    why = _not_ranked_why(run, found, kind)
+    why = _not_ranked_why(run, found, kind, has_clean=has_clean)
     return Row(
         strategy=here.strategy,
         title=here.title,
@@ -135,19 +136,25 @@ def _common_kind(runs: tuple[Run, ...]) -> str:
 
 
 def _single(run: Run, runs: tuple[Run, ...], found: dict[str, Steps]) -> float:
-    """Throughput of the same framework's single-device run on the same kind of device; NaN without one."""
+    """Throughput of the same framework's single-device run on the same kind of device; NaN without one.
+
+    A single-device run that faults were put into stands for nothing but runs with the same ones.
+    """
     for other in runs:
         is_same = other.experiment.framework == run.experiment.framework and device_kind(other) == device_kind(run)
-        if other.experiment.is_baseline and is_same:
+        is_as_sound = other.experiment.faults in ([], run.experiment.faults)
+        if other.experiment.is_baseline and is_same and is_as_sound:
             return found[other.path].samples_per_s
     return math.nan
 
 
-def _not_ranked_why(run: Run, found: Steps, kind: str) -> str:
-    """Reasons that stay come first."""
+def _not_ranked_why(run: Run, found: Steps, kind: str, *, has_clean: bool) -> str:
+    """Reasons that stay come first. A run with faults put in is measured against its like alone."""
+    faults = run.experiment.faults
     reasons = (
         (run.experiment.is_baseline, "one device: what the others are measured against"),
         (device_kind(run) != kind, f"ran on {device_kind(run).upper()}, the others on {kind.upper()}"),
+        (bool(faults) and has_clean, f"ran with injected {' and '.join(faults)}, others did not"),
         (run.ended is not None and run.ended.outcome == "failed", "failed before its last step"),
         (run.is_lost, "broke off before its last step"),
         (not found.measured, NO_STEP_YET if run.ended is None else NO_STEP),

@@ -109,6 +109,7 @@ def _mostly(collectives: tuple[CollectiveOverlap, ...]) -> str:
 def footnotes(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> tuple[str, ...]:
     """What the figures of the table stand on, most important first."""
     said = [
+        _injected(runs),
         _shared_cores(runs, rows),
         *_apart(rows),
         _batches(runs),
@@ -119,6 +120,16 @@ def footnotes(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> tuple[str, ...]:
     return tuple(
         note for note in (*said, *_stepless(rows), *_cut(runs), *_refused(runs), *_unread(runs), _dropped(rows)) if note
     )
+
+
+def _injected(runs: tuple[Run, ...]) -> str:
+    """Before anything else: what was put in on purpose, and into which runs."""
+    by_faults: dict[str, list[str]] = {}
+    for run in runs:
+        if run.experiment.faults:
+            by_faults.setdefault(" and ".join(run.experiment.faults), []).append(run.name)
+    said = [f"{_listed(names)} ran with injected {faults}" for faults, names in by_faults.items()]
+    return f"No clean {'runs' if sum(map(len, by_faults.values())) > 1 else 'run'}: {'; '.join(said)}." if said else ""
 
 
 def _shared_cores(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> str:

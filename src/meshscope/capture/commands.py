@@ -17,6 +17,8 @@ from meshscope.experiment import Experiment, PlannedRun
 from meshscope.recording.layout import LOGS
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+_FLIGHT_VARIABLES = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
+_FLIGHT_CALLS = "2000"
 _NETWORK_INTERFACES = Path("/sys/class/net")
 
 
@@ -58,6 +60,7 @@ def experiment(request: Request, planned: PlannedRun) -> Experiment:
         host=machine.host(),
         versions=machine.versions() | {"python": sys.version.split()[0]},
         devices=list(planned.devices),
+        faults=scripts.faults(workload, options),
         command=[*_launcher(workload, planned.ranks), str(workload.script), *scripts.arguments(workload, options)],
     )
 
@@ -110,6 +113,9 @@ def _environment(request: Request, planned: PlannedRun, workload: Workload) -> d
     own = {"PYTHONSAFEPATH": "1", "PYTHONUNBUFFERED": "1", "TOKENIZERS_PARALLELISM": "false"}
     if workload.launch == "torchrun":
         own |= dict.fromkeys(_THREAD_VARIABLES, str(_threads(request, planned)))
+    if planned.framework == "torch" and planned.device_kind != "cpu":
+        # NCCL's flight recorder is off without a size; torch has had two names for it.
+        own |= {name: os.environ.get(name, _FLIGHT_CALLS) for name in _FLIGHT_VARIABLES}
     if planned.framework == "jax":
         own["TF_CPP_MIN_LOG_LEVEL"] = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "1")
         if planned.device_kind == "cpu":

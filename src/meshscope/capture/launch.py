@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -52,7 +53,12 @@ def plan(request: Request) -> Plan:
         ranks=ranks,
         model=request.model,
         request=as_plain(settled),
-        notes=[*notes, *_uneven(runs, found), *_unprofiled(request.windows, steps)],
+        notes=[
+            *notes,
+            *_injected(request, workloads, runs),
+            *_uneven(runs, found),
+            *_unprofiled(request.windows, steps),
+        ],
     )
 
 
@@ -142,7 +148,7 @@ def _planned(request: Request, workload: Workload, ranks: int, framework: Framew
         )
     return PlannedRun(
         strategy=workload.strategy,
-        title=workload.title,
+        title=_title(workload, options),
         framework=workload.framework,
         folder=workload.strategy,
         device_kind=kind,
@@ -150,6 +156,23 @@ def _planned(request: Request, workload: Workload, ranks: int, framework: Framew
         ranks=own_ranks,
         devices=list(framework.names[:own_ranks]) if kind != "cpu" else [],
     )
+
+
+def _title(workload: Workload, options: Any) -> str:
+    """With the faults that were put in, so that nobody takes the run for a clean one."""
+    injected = scripts.faults(workload, options)
+    return f"{workload.title}, with injected {' and '.join(injected)}" if injected else workload.title
+
+
+def _injected(request: Request, workloads: tuple[Workload, ...], runs: list[PlannedRun]) -> list[str]:
+    """A note per strategy that has faults put in: what they do."""
+    notes = []
+    for workload, run in zip(workloads, runs, strict=True):
+        options = scripts.resolved(request, workload, run.ranks)
+        if effects := scripts.fault_effects(workload, options, run.ranks):
+            words = " and ".join(scripts.faults(workload, options))
+            notes.append(f"{run.strategy}: injected {words}: {'; '.join(effects)}. This is no clean run.")
+    return notes
 
 
 def _refuse_long_windows(windows: Windows, steps: int) -> None:

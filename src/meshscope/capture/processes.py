@@ -15,6 +15,7 @@ from meshscope.capture.commands import Command
 
 TERM_PATIENCE_S = 3.0
 STACKS = signal.SIGUSR1
+FLIGHT = signal.SIGUSR2
 _LOOK_EVERY_S = 0.05
 
 
@@ -88,6 +89,11 @@ def end(processes: Iterable[psutil.Process], *, patience_s: float = TERM_PATIENC
 def ask_for_stacks(process: psutil.Process) -> None:
     """Make a rank write where each of its threads is to its log (``workers.start`` listens for it)."""
     _send(process, STACKS)
+
+
+def ask_for_flight(process: psutil.Process) -> None:
+    """Make a torch rank dump its flight recorder (``workers.torch_flight`` listens for it)."""
+    _send(process, FLIGHT)
 
 
 def _send(process: psutil.Process, number: signal.Signals) -> None:

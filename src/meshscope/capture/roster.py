@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 
 from meshscope.capture import processes
-from meshscope.recording.entries import Entry, Phase, RankEnded, RankStarted, StepDone
+from meshscope.recording.entries import Entry, FlightWritten, Phase, RankEnded, RankStarted, StepDone
 from meshscope.recording.journal import Tail
 from meshscope.recording.layout import JOURNAL
 
@@ -22,7 +22,8 @@ class Member:
     """One rank. Times are ns of the recording.
 
     ``ended`` is the rank's own last word. ``gone_ns`` is when its process was first seen to have ended without one
-    (−1: it was not), ``exit_code`` what the process table told of it then.
+    (−1: it was not), ``exit_code`` what the process table told of it then. ``called`` maps each process group to the
+    last collective that the rank has called in it, None where its flight recorder was not dumped.
     """
 
     rank: int
@@ -35,8 +36,12 @@ class Member:
     ended: RankEnded | None = None
     gone_ns: int = -1
     exit_code: int | None = None
+    called: dict[str, int] | None = None
 
     def fold(self, entry: Entry) -> None:
+        if isinstance(entry, FlightWritten):
+            self.called = entry.newest  # Asked for from outside, so it shows no life.
+            return
         self.moved_ns = max(self.moved_ns, entry.t_ns)
         if isinstance(entry, Phase):
             # A heartbeat repeats the phase: it shows life, and the phase began when it began.
@@ -135,6 +140,24 @@ def hung(roster: Roster, now_ns: int, *, patience_s: float, startup_patience_s: 
     if culprit is None:
         return -1, f"no rank made progress for {idle_s:.0f} s; all are in {_place(late[0])}"
     return culprit.rank, f"no progress for {idle_s:.0f} s in {_place(culprit)}"
+
+
+def absent(roster: Roster) -> tuple[int, str] | None:
+    """(rank, why) of the one rank that lacks a collective which others have called, by the flight recorders.
+
+    None where not every rank left a dump, none lacks one, or several do.
+    """
+    leading = roster.leading
+    known = {member.rank: member.called for member in leading if member.called is not None}
+    if len(known) < len(leading):
+        return None
+    behind: dict[int, str] = {}
+    for group in sorted({group for called in known.values() for group in called}):
+        members = {rank: called[group] for rank, called in known.items() if group in called}
+        most = max(members.values())
+        late = {rank: last for rank, last in members.items() if last < most}
+        behind |= {rank: f"the others wait in collective {last + 1} of group {group}" for rank, last in late.items()}
+    return next(iter(behind.items())) if len(behind) == 1 else None
 
 
 def _place(member: Member) -> str:

@@ -12,17 +12,18 @@ from meshscope.capture import causes, processes
 from meshscope.capture.commands import Command
 from meshscope.capture.cycle import Cycle
 from meshscope.capture.request import Request
-from meshscope.capture.roster import Roster, hung
+from meshscope.capture.roster import Roster, absent, hung
 from meshscope.capture.sensors.sampling import Sampling
 from meshscope.experiment import Experiment
 from meshscope.recording.control import Ask
-from meshscope.recording.entries import Ended, Phase
+from meshscope.recording.entries import Ended, Log, Phase
 from meshscope.recording.journal import Journal
 from meshscope.recording.layout import LOGS, create
 
 LAUNCHER_LOG = "launcher.txt"
 _POLL_S = 0.1
 _SETTLE_S = 0.5
+_DUMP_S = 5.0
 _PARTING_S = 30.0
 
 
@@ -50,6 +51,9 @@ class Running:
         self.roster = Roster(self.recording, self.experiment.ranks)
         self.cycle = Cycle(self.recording, self.request.windows, self.experiment, self.journal)
         self.journal.append(Phase(t_ns=self.journal.now_ns(), rank=-1, phase="launching"))
+        for fault in self.experiment.faults:
+            text = f"injected: {fault}; this is no clean run"
+            self.journal.append(Log(t_ns=self.journal.now_ns(), level="warning", text=text))
         self.cycle.open()
         child = processes.started(self.command, self.recording / LOGS / LAUNCHER_LOG)
         sampling = Sampling(self.recording, self.experiment.t0_unix_ns, self.roster.pids)
@@ -103,9 +107,24 @@ class Running:
             return None
         for process in self.roster.processes():
             processes.ask_for_stacks(process)
-        time.sleep(_SETTLE_S)
-        rank, why = stuck
+        rank, why = self._told_apart(*stuck)
         return Ended(t_ns=0, outcome="failed", rank=rank, why=f"rank {rank} hangs: {why}" if rank >= 0 else why)
+
+    def _told_apart(self, rank: int, why: str) -> tuple[int, str]:
+        """Where steps do not tell which rank the others wait for, its flight recorder may."""
+        if self.experiment.framework == "torch":
+            for process in self.roster.processes():
+                processes.ask_for_flight(process)
+        deadline = time.monotonic() + (_SETTLE_S if rank >= 0 else _DUMP_S)
+        missing = None
+        while time.monotonic() < deadline and missing is None:
+            time.sleep(_POLL_S)
+            self.roster.fresh(self.journal.now_ns())
+            missing = absent(self.roster)
+        time.sleep(_SETTLE_S)
+        if rank >= 0 or missing is None:
+            return rank, why
+        return missing[0], f"{why}; {missing[1]}, which it has not called"
 
     def _end_all(self, child: subprocess.Popen[bytes]) -> None:
         processes.end([*self.roster.processes(), *processes.family(child.pid)])

@@ -7,7 +7,8 @@ import difflib
 import functools
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -71,8 +72,23 @@ def options_module(scripts: Path) -> OptionsModule:
         raise InputError(f"{scripts} has no options.py.", hint="Workload scripts need the options.py beside them.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    with _beside(scripts):
+        spec.loader.exec_module(module)
     return cast("OptionsModule", module)
+
+
+@contextmanager
+def _beside(scripts: Path) -> Iterator[None]:
+    """Modules of the folder can be imported here; afterwards their plain names are free again."""
+    before = dict(sys.modules)
+    sys.path.insert(0, str(scripts))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(scripts))
+        for name in sys.modules.keys() - before.keys():
+            if Path(getattr(sys.modules[name], "__file__", None) or "/").parent == scripts:
+                del sys.modules[name]
 
 
 def resolved(request: Request, workload: Workload, ranks: int) -> Any:
@@ -83,6 +99,8 @@ def resolved(request: Request, workload: Workload, ranks: int) -> Any:
         if workload.launch == "process":
             options = dataclasses.replace(options, devices=ranks)
         module.check(options, ranks)
+        if hasattr(module, "check_faults"):
+            module.check_faults(options, workload.strategy, ranks)
     except module.OptionError as error:
         raise InputError(f"{workload.strategy}: {error.args[0]}", hint=getattr(error, "hint", "")) from error
     return options
@@ -90,6 +108,18 @@ def resolved(request: Request, workload: Workload, ranks: int) -> Any:
 
 def arguments(workload: Workload, options: Any) -> list[str]:
     return options_module(workload.script.parent).arguments(options)
+
+
+def faults(workload: Workload, options: Any) -> list[str]:
+    """What faults the options put into the run, each in a few words; a folder's options need not know any."""
+    module = options_module(workload.script.parent)
+    return list(module.fault_words(options)) if hasattr(module, "fault_words") else []
+
+
+def fault_effects(workload: Workload, options: Any, ranks: int) -> list[str]:
+    """What each of them does, as a clause."""
+    module = options_module(workload.script.parent)
+    return list(module.fault_effects(options, ranks)) if hasattr(module, "fault_effects") else []
 
 
 def parameter_count(workload: Workload, options: Any) -> int:

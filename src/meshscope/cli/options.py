@@ -39,7 +39,7 @@ _WORKLOAD: tuple[tuple[str, Any, str], ...] = (
     ("accumulate", int, "Micro-batches per step (gradient accumulation)."),
     ("device", click.Choice(["auto", "cpu", "gpu"]), "Where ranks run (default: GPUs where there are some)."),
     ("bucket-mb", float, "DDP: size of a gradient bucket in MB."),
-    ("inject", str, "A fault to put in: slow-input:MS makes the first rank's batch late in every step."),
+    ("dropout", float, "Share of each block's output that is dropped in training."),
 )
 
 
@@ -47,6 +47,13 @@ def workload(command: Command) -> Command:
     """The workload's own options; absent ones stay with the preset."""
     for name, kind, text in reversed(_WORKLOAD):
         command = click.option(f"--{name}", type=kind, default=None, help=text)(command)
+    command = click.option(
+        "--inject",
+        multiple=True,
+        metavar="FAULT[:AMOUNT]",
+        help="A fault to put in, to see how it shows: straggler[:MS], slow-input[:MS], memory-leak[:MIB], hang[:STEP], "
+        "unsynced-gradients, ragged-batch, same-key or small-buckets. May be given several times.",
+    )(command)
     for name, text in (
         ("checkpoint-activations", "Recompute activations in backward instead of keeping them."),
         ("compile", "torch.compile the model."),
@@ -59,11 +66,11 @@ def workload_flags(given: dict[str, Any]) -> tuple[str, ...]:
     """Back to command-line flags, for the workload's own parser."""
     flags: list[str] = []
     for name, value in given.items():
-        if value is None or value is False:
+        if value is None or value is False or value == ():
             continue
         flags.append(f"--{name.replace('_', '-')}")
         if value is not True:
-            flags.append(str(value))
+            flags.append(",".join(value) if isinstance(value, tuple) else str(value))
     return tuple(flags)
 
 

@@ -33,6 +33,12 @@ FOUR = ("ddp", "fsdp", "pmap", "pjit")
     default=None,
     help="Share of time that windows after the second may cost (0.04).",
 )
+@click.option(
+    "--patience",
+    type=click.FloatRange(min=1),
+    default=None,
+    help="Seconds without a step after which a rank has hung (120, or ten of its longest steps).",
+)
 @options.workload
 @options.screen
 def command(*, strategies: tuple[str, ...], out: Path | None, headless: bool, **given: Any) -> int:
@@ -73,6 +79,9 @@ def request(strategies: tuple[str, ...], out: Path | None, given: dict[str, Any]
     if given.pop("baseline"):
         strategies = (*strategies, "single")
     own = {name: given.pop(name) for name in ("model", "ranks", "steps", "batch")}
+    patience_s = given.pop("patience", None)
+    if patience_s is not None:
+        own["patience_s"] = patience_s
     return Request(
         strategies=strategies,
         out=str(out or ""),

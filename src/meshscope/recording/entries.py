@@ -133,6 +133,18 @@ class Checked(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="checked
     batch_shape: tuple[int, ...] = ()
 
 
+class FlightWritten(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="flight"):
+    """A rank that was asked while it hung has left its flight recorder's dump at ``path``.
+
+    ``newest`` maps each process group to the number of the last collective that this rank has called in it. A rank
+    that lacks one which its peers have called is the one that they wait for.
+    """
+
+    rank: int
+    path: str
+    newest: dict[str, int] = {}
+
+
 class Sampled(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="sample"):
     """One reading of one device's sensors, field name (with its unit as suffix) → value."""
 
@@ -175,5 +187,5 @@ class Ended(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="ended"):
 
 AnyEntry = (
     Phase | RankStarted | StepDone | WindowAsked | TraceWritten | Compiled | MemoryMeasured | Checked
-    | Sampled | SensorFailed | Log | RankEnded | Ended
+    | FlightWritten | Sampled | SensorFailed | Log | RankEnded | Ended
 )  # fmt: skip

@@ -18,6 +18,7 @@ PLAN = "plan.json"
 JOURNAL = "journal"
 TRACES = "traces"
 LOGS = "logs"
+FLIGHT = "flight"
 CONTROL = "control"
 XPLANES = "plugins/profile"
 

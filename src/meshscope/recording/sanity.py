@@ -12,6 +12,7 @@ from meshscope.recording.entries import (
     Checked,
     Compiled,
     Entry,
+    FlightWritten,
     MemoryMeasured,
     Sampled,
     StepDone,
@@ -19,7 +20,7 @@ from meshscope.recording.entries import (
     WindowAsked,
 )
 
-_OF_A_RANK = (StepDone, TraceWritten, Compiled, MemoryMeasured, Checked)
+_OF_A_RANK = (StepDone, FlightWritten, TraceWritten, Compiled, MemoryMeasured, Checked)
 _OF_A_STEP = (StepDone, MemoryMeasured, Checked)
 _END_NUMBER = 2**31
 _END_NS = 2**63

@@ -108,6 +108,8 @@ def _recording(run: Run) -> dict[str, Any]:
     said |= causes
     for what, why in unexplained:
         _doubt(doubts, what, why)
+    if run.experiment.faults:
+        said["injected"] = list(run.experiment.faults)
     if not run.experiment.strategy:
         said["files"] = sorted({window.source for window in run.windows})
     for what, why in memory_doubts(run):

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from meshscope.experiment import Experiment
 from meshscope.readers.kept import read_kept
-from meshscope.recording.entries import Ended, Entry, RankStarted, TraceWritten
+from meshscope.recording.entries import Ended, Entry, FlightWritten, RankStarted, TraceWritten
 from meshscope.recording.feed import Feed
+from meshscope.run.flights import Flights
 from meshscope.run.ledger import Ledger
 from meshscope.run.state import SILENCE_NS, Run
 from meshscope.run.traces import Read, Traces
@@ -29,6 +30,7 @@ class RunReader:
         self._wall = wall
         self._ledger = Ledger(self.experiment, str(folder))
         self._traces = Traces(folder, self.experiment, read)
+        self._flights = Flights(folder, self.experiment.t0_unix_ns)
         self._times: list[int] = []
         self._last: tuple[int, Run] | None = None
         self._lock = threading.Lock()
@@ -94,4 +96,5 @@ class RunReader:
         announced = self._ledger.until(TraceWritten, now_ns)
         windows, refused = self._traces.of(announced, self._ledger.until(RankStarted, now_ns), run.steps)
         ordered = sorted(windows, key=lambda window: (window.rank, window.start_ns, window.source))
-        return replace(run, windows=tuple(ordered), refused=refused)
+        records, unread = self._flights.of(self._ledger.until(FlightWritten, now_ns))
+        return replace(run, windows=tuple(ordered), refused=(*refused, *unread), records=records)

@@ -62,6 +62,9 @@ def subject(scene: Scene) -> str:
     if parallel and parallel[0].global_batch:
         length = f" × {parallel[0].sequence_length}" if parallel[0].sequence_length else ""
         words.append(f"batch {parallel[0].global_batch}{length}")
+    faults = dict.fromkeys(fault for head in heads for fault in head.faults)
+    if faults:
+        words.append(f"injected {' and '.join(faults)}")
     return " · ".join(word for word in words if word)
 
 

@@ -12,7 +12,10 @@ from meshscope.experiment import Experiment
 
 @dataclass(frozen=True)
 class Post:
-    """``local_rank`` is the rank's device on this host; ``options`` are the workload's own."""
+    """``local_rank`` is the rank's device on this host; ``options`` are the workload's own.
+
+    ``own_samples`` are those of this rank in one step where the workload says so; −1 for its share of the batch.
+    """
 
     recording: Path
     experiment: Experiment
@@ -21,6 +24,7 @@ class Post:
     rank: int
     local_rank: int
     check_every: int
+    own_samples: int = -1
 
     @property
     def ranks(self) -> range:
@@ -30,6 +34,8 @@ class Post:
     @property
     def samples(self) -> int:
         """Samples this process trains on in one step."""
+        if self.own_samples >= 0:
+            return self.own_samples
         return self.experiment.global_batch * len(self.ranks) // self.experiment.ranks
 
     @property

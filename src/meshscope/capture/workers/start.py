@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 from meshscope.capture import lifeline
 from meshscope.capture.causes import last_lines
 from meshscope.capture.processes import STACKS
+from meshscope.capture.workers import torch_flight
 from meshscope.capture.workers.post import Post
 from meshscope.capture.workers.rank_journal import RankJournal
 from meshscope.recording.entries import RankEnded
@@ -41,9 +42,13 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     sys.argv = [str(asked.script), *asked.flags]
     experiment = read_experiment(asked.recording)
     journal = RankJournal(asked.recording, rank, t0_unix_ns=experiment.t0_unix_ns)
+    if experiment.framework == "torch":
+        torch_flight.listen(asked.recording, journal)
     journal.phase("importing")
-    options = importlib.import_module("options").parse(asked.flags)
-    post = Post(asked.recording, experiment, journal, options, rank, local_rank, asked.check_every)
+    module = importlib.import_module("options")
+    options = module.parse(asked.flags)
+    own = module.samples(options, rank, experiment.ranks) if is_forked and hasattr(module, "samples") else -1
+    post = Post(asked.recording, experiment, journal, options, rank, local_rank, asked.check_every, own)
     _leave(_run(post, asked.script, log))
 
 

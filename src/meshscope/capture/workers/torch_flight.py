@@ -1,0 +1,64 @@
+"""Leaves a torch rank's flight recorder in the recording when the supervisor asks: the calls that it is stuck in.
+
+A rank that hangs sits in C++, where Python runs no signal handler; so a thread of its own waits for the signal, which
+every other thread blocks.
+"""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+from meshscope.capture.processes import FLIGHT as ASKED
+from meshscope.capture.workers.rank_journal import RankJournal
+from meshscope.recording.entries import FlightWritten
+from meshscope.recording.layout import FLIGHT, write_whole
+
+
+def listen(recording: Path, journal: RankJournal) -> None:
+    """Call from the main thread before any other is started: threads inherit what it blocks."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {ASKED})
+    threading.Thread(target=_serve, args=(recording, journal), daemon=True, name="flight recorder").start()
+
+
+def _serve(recording: Path, journal: RankJournal) -> None:
+    while True:
+        signal.sigwait({ASKED})
+        dump(recording, journal)
+
+
+def dump(recording: Path, journal: RankJournal) -> None:
+    """Write the dump and tell of it; a rank that has not begun to communicate has none."""
+    content = _content()
+    if content is None:
+        return
+    path = f"{FLIGHT}/flight_record_rank{journal.rank}.pickle"
+    write_whole(recording / path, content)
+    entry = FlightWritten(t_ns=journal.now_ns(), rank=journal.rank, path=path, newest=_newest(pickle.loads(content)))
+    journal.append(entry)
+
+
+def _content() -> bytes | None:
+    """The recorder's pickle. gloo always records, NCCL since TORCH_FR_BUFFER_SIZE was set for it."""
+    import torch.distributed as dist
+
+    if not (dist.is_available() and dist.is_initialized()):
+        return None
+    from torch._C import _distributed_c10d as c10d
+
+    name = "_dump_nccl_trace" if "nccl" in dist.get_backend() else "_dump_fr_trace"
+    recorder = getattr(c10d, name, None)
+    return None if recorder is None else bytes(recorder())
+
+
+def _newest(found: dict[str, Any]) -> dict[str, int]:
+    """The last collective by process group."""
+    newest: dict[str, int] = {}
+    for entry in found.get("entries", ()):
+        if not entry.get("is_p2p"):
+            group = str(entry["process_group"][0])
+            newest[group] = max(newest.get(group, -1), int(entry["collective_seq_id"]))
+    return newest

@@ -1,0 +1,180 @@
+"""What the faults of ``faults`` do to a training script. Without ``--inject`` nothing here does anything.
+
+Each framework is imported only by what serves it. The faults that stand in the options alone (``small-buckets`` under
+DDP, the ragged and the late batch) are in ``options`` and ``tokens``.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from faults import faults
+from options import Options
+
+if TYPE_CHECKING:
+    import jax
+    import torch
+
+_MIB = 2**20
+_SIDE = 256
+
+
+class TorchFaults:
+    """The faults of one torch rank, made once the model is wrapped."""
+
+    def __init__(self, options: Options, model: torch.nn.Module, device: torch.device) -> None:
+        self._asked = faults(options.inject)
+        self._device = device
+        self._is_last = int(os.environ.get("RANK", "0")) == int(os.environ.get("WORLD_SIZE", "1")) - 1
+        self._kept: list[torch.Tensor] = []
+        self._work_s = self._calibrated() if "straggler" in self._asked else 0.0
+        if "unsynced-gradients" in self._asked:
+            model.require_backward_grad_sync = False  # What DDP's no_sync() does, for good.
+        if "same-key" in self._asked:
+            import torch
+
+            torch.manual_seed(options.seed)
+
+    def strike(self, step: int) -> None:
+        """Inside a step, between its batch and its forward pass."""
+        if "memory-leak" in self._asked:
+            import torch
+
+            size = int(self._asked["memory-leak"] * _MIB / 4)
+            self._kept.append(torch.ones(size, device=self._device))
+        if "straggler" in self._asked and self._is_last:
+            self._work(self._asked["straggler"] / 1000)
+        if self._asked.get("hang") == step and self._is_last:
+            self._hang()
+
+    def _work(self, longer_s: float) -> None:
+        """Matrix products: until the time is over on a CPU, as many as take that long on a GPU."""
+        import torch
+
+        square = torch.ones(_SIDE, _SIDE, device=self._device)
+        if self._work_s:
+            for _ in range(round(longer_s / self._work_s)):
+                torch.mm(square, square)
+            return
+        deadline_s = time.perf_counter() + longer_s
+        while time.perf_counter() < deadline_s:
+            torch.mm(square, square)
+
+    def _calibrated(self) -> float:
+        """How long a GPU takes for one product; 0 on a CPU, whose time can be looked at meanwhile."""
+        import torch
+
+        if self._device.type != "cuda":
+            return 0.0
+        square = torch.ones(_SIDE, _SIDE, device=self._device)
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        products = 1000
+        for number in range(2 * products):
+            if number == products:
+                start.record()
+            torch.mm(square, square)
+        end.record()
+        end.synchronize()
+        return float(start.elapsed_time(end)) / 1000 / products
+
+    def _hang(self) -> None:
+        """Stands still in front of the step's collectives, as a rank does whose data never comes."""
+        while True:
+            time.sleep(60)
+
+
+class JaxFaults:
+    """The faults of a JAX process, made once its devices are known."""
+
+    def __init__(self, options: Options) -> None:
+        self._asked = faults(options.inject)
+        self._count = options.devices
+        self._kept: list[jax.Array] = []
+        self._rounds = self._calibrated() if "straggler" in self._asked else 0
+
+    def strike(self, step: int, params: Any) -> Any:
+        """Inside a step, before its program: the parameters, which a straggler's device has only after more work."""
+        del step
+        if "memory-leak" in self._asked:
+            self._leak()
+        return self._delayed(params) if "straggler" in self._asked else params
+
+    def averaged(self, found: Any, mean: Callable[[Any, str], Any], axis: str) -> Any:
+        """The ``mean`` of a loss and gradients over an axis; with unsynced gradients, of the loss alone."""
+        if "unsynced-gradients" not in self._asked:
+            return mean(found, axis)
+        loss, gradients = found
+        return mean(loss, axis), gradients
+
+    def keys(self, keys: jax.Array) -> jax.Array:
+        """A random key per device; the first one's for all with the same key."""
+        import jax.numpy as jnp
+
+        return jnp.broadcast_to(keys[0], keys.shape) if "same-key" in self._asked else keys
+
+    def _leak(self) -> None:
+        import jax
+
+        for device in jax.devices()[: self._count]:
+            kept = np.ones(int(self._asked["memory-leak"] * _MIB / 4), np.float32)
+            self._kept.append(jax.device_put(kept, device))
+
+    def _delayed(self, params: Any) -> Any:
+        """One of the last device's parameters is made to depend on work that this device has to do first."""
+        import jax
+
+        leaves, tree = jax.tree.flatten(params)
+        late = jax.devices()[self._count - 1]
+        first = leaves[0]
+        shards = [
+            _after(shard.data, _work(late, self._rounds)) if shard.device == late else shard.data
+            for shard in first.addressable_shards
+        ]
+        leaves[0] = jax.make_array_from_single_device_arrays(first.shape, first.sharding, shards)
+        return jax.tree.unflatten(tree, leaves)
+
+    def _calibrated(self) -> int:
+        """Rounds of work that take the device as long as the straggler is to be late, by the fastest of some tries."""
+        import jax
+
+        device = jax.devices()[self._count - 1]
+        tries_s, rounds = [], 500
+        for _ in range(5):
+            start_s = time.perf_counter()
+            jax.block_until_ready(_work(device, rounds))
+            tries_s.append(time.perf_counter() - start_s)
+        return max(1, round(self._asked["straggler"] / 1000 / min(tries_s) * rounds))
+
+
+def _work(device: jax.Device, rounds: int) -> jax.Array:
+    """Some rounds of matrix products on one device; whether the last one holds what is no number."""
+    import jax
+
+    return _programs()[0](jax.device_put(np.int32(rounds), device))
+
+
+def _after(value: jax.Array, is_broken: jax.Array) -> jax.Array:
+    """``value``, which its device has only once it knows the other."""
+    return _programs()[1](value, is_broken)
+
+
+@functools.cache
+def _programs() -> tuple[Callable[..., jax.Array], Callable[..., jax.Array]]:
+    import jax
+    import jax.numpy as jnp
+
+    def straggle(rounds: jax.Array) -> jax.Array:
+        square = jnp.full((_SIDE, _SIDE), 1 / _SIDE)
+        return jnp.isnan(jax.lax.fori_loop(0, rounds, lambda _, product: product @ square, square)).any()
+
+    def wait_for(value: jax.Array, is_broken: jax.Array) -> jax.Array:
+        # Never broken, which the compiler cannot know: so the work is done first.
+        return jnp.where(is_broken, jnp.zeros_like(value), value)
+
+    return jax.jit(straggle), jax.jit(wait_for)
