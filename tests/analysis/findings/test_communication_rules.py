@@ -12,6 +12,7 @@ from made import Made, collective, host, kernel, launch
 from made import window as made_window
 from meeting import MS, met, run_of, window
 
+from meshscope.analysis.breakdown import breakdown
 from meshscope.kinds import ANNOTATION
 from meshscope.run import Run
 from meshscope.spans import Window
@@ -194,3 +195,21 @@ def test_some_overlap_nothing_to_hide_behind_and_shared_cores_are_no_finding() -
     )
     sharing = run(windows=timeline(APART, device_kind="cpu").windows, device_kind="cpu", cores=2)
     assert codes(sharing) == []
+
+
+WAITED = """
+    0 compute    ##......##......##......##......
+    0 all_gather ..######..######..######..######
+    0 step       aaaaaaaaaaaaaaaabbbbbbbbbbbbbbbb
+    1 compute    #######.#######.#######.#######.
+    1 all_gather .......#.......#.......#.......#
+    1 step       aaaaaaaaaaaaaaaabbbbbbbbbbbbbbbb
+"""
+
+
+def test_waiting_for_a_late_rank_is_not_what_overlap_would_win() -> None:
+    of = timeline(WAITED)
+    assert [rank.total.exposed_ns for rank in breakdown(of)] == [240, 40]
+    found = only("no-overlap", of)
+    assert found.cost_frac == pytest.approx(4 / 32), "of 24 exposed parts of rank 0's 32 twenty wait for rank 1"
+    assert "wait for a late rank" in said(found)

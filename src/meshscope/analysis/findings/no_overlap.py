@@ -2,7 +2,8 @@
 
 Fires when less than a fiftieth of the time of collectives is hidden under compute, they are exposed for a tenth of the
 traced step, there are at least four of them, and computing takes a tenth as well: with less there is nothing to win, or
-nothing to hide behind. Not on CPU ranks that share their cores.
+nothing to hide behind. Waiting for a late rank, where it is known, is left out: no overlap wins that back. Not on CPU
+ranks that share their cores.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def no_overlap(run: Run) -> tuple[Finding, ...]:
     found = overlap(run)
     busy_ns, exposed_ns = sum(one.busy_ns for one in found), sum(one.exposed_ns for one in found)
     hidden_frac = ratio(busy_ns - exposed_ns, busy_ns)
-    cost = part(exposed_ns, traced_step(run))
+    waited_ns = sum(one.wait_ns or 0 for one in found)
+    cost = part(max(0, exposed_ns - waited_ns), traced_step(run))
     if not hidden_frac <= MOST_HIDDEN_FRAC or not cost.cost_frac >= LEAST_FRAC or _calls(found) < FEWEST_CALLS:
         return ()
     if not _computing_frac(run) >= LEAST_FRAC:
@@ -42,7 +44,8 @@ def no_overlap(run: Run) -> tuple[Finding, ...]:
             title="no overlap of communication and compute",
             **vars(cost),
             evidence=(
-                f"{percent(hidden_frac)} of the time of collectives is under compute; {duration(exposed_ns)} are not",
+                f"{percent(hidden_frac)} of the time of collectives is under compute; {duration(exposed_ns)} are not"
+                + (f", of which {duration(waited_ns)} wait for a late rank" if waited_ns else ""),
                 f"most by {most.name.replace('_', '-')}: {duration(most.exposed_ns)} in {counted(most.count, 'call')}",
             ),
             advice="Start each collective before what does not need it, and wait where its result is used.",
