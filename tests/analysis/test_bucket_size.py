@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from drawn import run
-from made import Made, collective, host, kernel, launch, window
+from made_spans import Made, collective, host, kernel, launch, window
 
 from meshscope.analysis.bucket_size import Cost, fitted
 from meshscope.analysis.critical_path import critical_paths, doubts

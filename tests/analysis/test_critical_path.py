@@ -9,7 +9,7 @@ import pytest
 from drawn import run
 from hypothesis import given
 from hypothesis import strategies as st
-from made import Made, collective, host, kernel, launch, window
+from made_spans import Made, collective, host, kernel, launch, window
 
 from meshscope.analysis.critical_path import CriticalPath, critical_paths, doubts
 from meshscope.analysis.graph import Graph

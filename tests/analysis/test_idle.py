@@ -8,7 +8,7 @@ import pytest
 from drawn import run
 from hypothesis import given
 from hypothesis import strategies as st
-from made import Made, collective, copy, host, kernel, launch, window
+from made_spans import Made, collective, copy, host, kernel, launch, window
 
 from meshscope.analysis.breakdown import breakdown
 from meshscope.analysis.idle import Idle, doubts, idle

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from drawn import run
-from made import Made, host, kernel, launch, window
+from made_spans import Made, host, kernel, launch, window
 
 from meshscope.analysis.launches import Launches, launches
 from meshscope.kinds import ANNOTATION

@@ -6,7 +6,7 @@ import pytest
 from drawn import run
 from hypothesis import given
 from hypothesis import strategies as st
-from made import Made, collective, kernel, window
+from made_spans import Made, collective, kernel, window
 
 from meshscope.analysis.operations import operations
 from meshscope.kinds import Kind

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from drawn import run
-from made import Made, collective, host, kernel, launch, window
+from made_spans import Made, collective, host, kernel, launch, window
 
 from meshscope.analysis import phases as of_phases
 from meshscope.analysis.phases import phases

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from drawn import run
-from made import Made, collective, host, kernel, launch, window
+from made_spans import Made, collective, host, kernel, launch, window
 
 from meshscope.analysis import ddp as of_ddp
 from meshscope.analysis import fsdp as of_fsdp

@@ -8,7 +8,7 @@ import msgspec
 from drawn import run
 from hypothesis import given
 from hypothesis import strategies as st
-from made import Made, collective, host, kernel, launch, window
+from made_spans import Made, collective, host, kernel, launch, window
 
 from meshscope.kinds import ANNOTATION, FRAME, Kind
 from meshscope.reports.analysis_json import analysis

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from asked import codes, only, said
 from drawn import run, timeline
-from made import Made, collective, host, kernel, launch
-from made import window as made_window
+from made_spans import Made, collective, host, kernel, launch
+from made_spans import window as made_window
 from meeting import MS, met, run_of, window
 
 from meshscope.analysis.breakdown import breakdown

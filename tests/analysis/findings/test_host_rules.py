@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from asked import codes, only, said
 from drawn import run, steps
-from made import Made, host, kernel, launch, window
+from made_spans import Made, host, kernel, launch, window
 
 from meshscope.kinds import ANNOTATION
 from meshscope.run import Run

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from asked import codes, only, said
 from drawn import run, steps, timeline
-from made import kernel, launch
-from made import window as made_window
+from made_spans import kernel, launch
+from made_spans import window as made_window
 
 from meshscope.recording.entries import Compiled, RankStarted, TraceWritten
 from meshscope.records import MemoryRecord
