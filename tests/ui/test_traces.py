@@ -121,11 +121,48 @@ async def test_the_ranks_of_a_folder_look_as_they_did(
 
 async def test_the_sentence_says_what_its_shares_are_of(folder: Path) -> None:
     async with staged(folder) as stage:
-        said = stage.text().splitlines()[1].strip()
+        said = " ".join(line.strip() for line in stage.text().splitlines()[1:3])
         assert said == (
-            "A step takes 1.00 ms, mean of 2 ranks and 1 step: "
-            "computing 60.0 %, exposed in all-reduce 20.0 %, idle 20.0 % of it."
+            "A step takes 1.00 ms, mean of 2 ranks and 1 step: computing 60.0 %, exposed in all-reduce 20.0 %, "
+            "idle 20.0 % of it; 10.0 % is waiting, late: rank 0."
         )
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_who_is_late_in_eight_ranks_is_on_the_screen(shared: Path, size: tuple[int, int]) -> None:
+    files = sorted((shared / "traces" / "mr-megatron-tp8-a100").glob("megatron*.gz"))
+    async with staged(Opening(Loading(files)), size=size) as stage:
+        assert "57.9 % is waiting, late: ranks 0, 6." in " ".join(stage.text().split())
+        await stage.press("4", "enter", *["pagedown"] * 4)
+        shown = " ".join(stage.text().split())
+        assert "88.0 % of their 3.34 s (over ranks) is waiting for peers" in shown
+        assert "rank 0 came last to 32 of 84 collectives" in shown
+        assert "rank 6 came last to 28 of 84 collectives" in shown
+        assert "cannot say wait_ns" not in shown
+
+
+async def test_the_doubts_are_those_of_the_ranks_together(folder: Path) -> None:
+    """One rank of two: the report says that the other may have come last, and so does the screen."""
+    async with staged(Opening(Loading([folder / "rank0.json"]))) as stage:
+        await stage.press("4", "enter")
+        shown = " ".join(stage.text().split())
+        assert "cannot say wait_ns: 1 of 1 collective span:" in shown
+        assert "telling that apart needs" not in shown
+
+
+async def test_a_rank_without_a_whole_step_has_a_row_without_numbers(folder: Path) -> None:
+    whole = (folder / "rank1.json").read_text()
+    (folder / "rank1.json").write_text(whole[: whole.rindex("}, {")])
+    async with staged(folder) as stage:
+        shown = stage.text()
+        assert "mean of 1 of 2 ranks and 1 step" in shown
+        assert any(line.split()[:6] == ["1", "no", "whole", "step", "–", "–"] for line in shown.splitlines())
+
+
+async def test_the_steps_of_a_row_are_numbers_not_a_count(folder: Path) -> None:
+    async with staged(folder) as stage:
+        row = next(line for line in stage.text().splitlines() if "llama" in line)
+        assert " step 5 " in row
 
 
 async def test_without_steps_nothing_is_said_of_one(stepless: Path) -> None:

@@ -11,6 +11,9 @@ Doubt = tuple[str, str]
 
 WAIT, WORLD = "wait_ns", "world"
 
+_FACTS = ("ranks", "rank order")
+"""Doubts that are whole sentences."""
+
 
 def doubts(run: Run) -> tuple[Doubt, ...]:
     """The windows' own, in their order; what they cannot say of waiting alone is said for all ranks together."""
@@ -24,6 +27,12 @@ def doubts(run: Run) -> tuple[Doubt, ...]:
     said |= dict.fromkeys(unmatched(found, run))
     said |= {(WORLD, why): None for why in found.notes}
     return tuple(said)
+
+
+def doubt_words(doubt: Doubt) -> str:
+    """A doubt as a sentence."""
+    what, why = doubt
+    return why if what in _FACTS else f"cannot say {what}: {why}"
 
 
 def unmatched(found: Waiting, run: Run) -> tuple[Doubt, ...]:

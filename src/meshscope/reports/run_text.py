@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
-from meshscope.analysis.doubts import doubts
+from meshscope.analysis.doubts import doubt_words, doubts
 from meshscope.analysis.efficiency import efficiency
 from meshscope.analysis.memory import CATEGORIES, RankMemory, memory
 from meshscope.analysis.overlap import CollectiveOverlap, overlap
@@ -31,9 +31,6 @@ _RANK_FROM = {
     "file name": "by the name of the file",
     "order": "by order, since no file says which rank it is",
 }
-_FACTS = ("ranks", "rank order")
-"""Doubts that are whole sentences."""
-
 _SHORT = dict(zip(CATEGORIES, ("params", "grads", "optim", "activ", "temp"), strict=True))
 
 
@@ -97,17 +94,21 @@ def _ranks(count: int, kind: str) -> str:
 
 
 def _split(ranks: tuple[RankBreakdown, ...]) -> list[str]:
-    """Per rank, the mean complete step; whole windows where no rank has a complete one."""
+    """Every rank's mean complete step; whole windows where no rank has a complete one."""
     known = [rank for rank in ranks if rank.device_kind != "none"]
     if not known:
         return []
     has_steps = any(rank.per_step is not None for rank in known)
     profiled = [step for rank in known for step in rank.steps]
     of = f"mean of {_steps_of(profiled)}" if has_steps else "whole windows: no step lies wholly in one"
-    rows = [_split_row(str(rank.rank), rank.per_step if has_steps else rank.total) for rank in known[:MOST_RANKS]]
+    rows = [_split_row(str(rank.rank), rank.per_step if has_steps else _traced_of(rank)) for rank in ranks[:MOST_RANKS]]
     heading = ("rank", "ms", "compute", "hidden", "exposed", "copy", "idle", "wait ms")
     lines = wrapped(f"where a step goes, in % of it ({of}); compute beside what it hides:", indent="  ")
-    return [*lines, *table(heading, rows, indent="    "), *_more(len(known))]
+    return [*lines, *table(heading, rows, indent="    "), *_more(len(ranks))]
+
+
+def _traced_of(rank: RankBreakdown) -> Breakdown | None:
+    return rank.total if rank.device_kind != "none" else None
 
 
 def _split_row(name: str, found: Breakdown | None) -> tuple[str, ...]:
@@ -154,7 +155,8 @@ def _collectives(found: tuple[CollectiveOverlap, ...]) -> list[str]:
         for row in found
     ]
     heading = ("collective", "calls", "ms", "hidden", "exposed ms", "wait ms", "bytes")
-    lines = wrapped(f"collectives ({of}; hidden in % of their time; calls in all):")
+    counted_in = "the profiled steps" if found[0].steps else "whole windows"
+    lines = wrapped(f"collectives ({of}; hidden in % of their time; calls in {counted_in}, over all ranks):")
     return [*lines, *table(heading, rows, indent="    ")]
 
 
@@ -246,5 +248,4 @@ def _unread(run: Run) -> list[str]:
 
 
 def _unsaid(run: Run) -> list[str]:
-    said = (why if what in _FACTS else f"cannot say {what}: {why}" for what, why in doubts(run))
-    return [line for text in said for line in wrapped(text, hanging="  ")]
+    return [line for doubt in doubts(run) for line in wrapped(doubt_words(doubt), hanging="  ")]
