@@ -249,17 +249,36 @@ class TestWhileReading:
         told = Told(Seen(1, seen.runs, {name: 0.12}, self.so_far()))
         async with staged(told, rests=False) as stage:
             async with asyncio.timeout(PATIENCE_S):
-                while stage.text().count("so far, 12 % read") < 3:
+                while stage.text().count("so far, 12 % looked at") < 3:
                     await asyncio.sleep(0.02)
             shown = stage.text()
-            assert "So far, 12 % read: 1.00 ms traced" in shown
+            assert "So far, 12 % looked at: 1.00 ms traced" in shown
             assert "so far 12 %" in shown
             assert "No collective in what is read so far." in " ".join(shown.split())
-            assert stage.screen.farewell.startswith(f"{name}, so far, 12 % read: ")
+            assert stage.screen.farewell.startswith(f"{name}, so far, 12 % looked at: ")
             told.now = Seen(2, seen.runs, {}, self.so_far(files_done=2, is_done=True))
             await stage.rest()
             assert "so far" not in stage.text().lower()
             assert stage.screen.farewell.startswith(f"{name}: ")
+
+    async def test_how_long_ago_the_numbers_were_looked_at_is_told(self, stepless: Path) -> None:
+        seen = await self.runs(stepless)
+        told = Told(Seen(1, seen.runs, {seen.runs[0].name: 0.05}, self.so_far(), age_ns=14 * 10**9))
+        async with staged(told, rests=False) as stage:
+            async with asyncio.timeout(PATIENCE_S):
+                while "So far" not in stage.text():
+                    await asyncio.sleep(0.02)
+            assert "So far, 5 % looked at 14 s ago: 1.00 ms traced" in stage.text()
+
+    @pytest.mark.parametrize("size", [(80, 24), (120, 40), (220, 60)])
+    async def test_before_anything_is_read_no_panel_promises_what_a_trace_does_not_hold(
+        self, size: tuple[int, int]
+    ) -> None:
+        async with staged(Told(Seen(so_far=self.so_far())), rests=False, size=size) as stage:
+            shown = stage.text()
+            assert "where a step goes, by rank" in shown
+            for word in ("memory by category", "devices", " log ", "optimizer"):
+                assert word not in shown, word
 
     async def test_leaving_ends_the_reading(self) -> None:
         told = Told(Seen(so_far=self.so_far()))

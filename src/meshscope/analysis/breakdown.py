@@ -10,7 +10,7 @@ from functools import reduce
 import numpy as np
 
 from meshscope.analysis.parts import per_window
-from meshscope.analysis.waiting import WindowWaits, waiting
+from meshscope.analysis.waiting import WindowWaits, records_waits, waiting
 from meshscope.intervals import Intervals, union
 from meshscope.run import Run
 from meshscope.spans import Kind, Window
@@ -226,7 +226,7 @@ def _rank(parts: dict[Window, Part]) -> RankBreakdown:
 
 def _waited(part: Part, window: Window, waits: WindowWaits | None) -> Part:
     """With the waiting that matching tells, where it tells all of it; what XLA records itself stays."""
-    if waits is None or window.framework != "torch":
+    if waits is None or (window.framework != "torch" and records_waits(window)):
         return part
     spans = window.spans
     rows = np.flatnonzero(spans.kind == Kind.COLLECTIVE)
