@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from meshscope.run import Loading, Opening, Seen, SoFar, trace_files
+from meshscope.reports.text import report
+from meshscope.run import Loading, Opening, Seen, SoFar, open_traces, trace_files
 from meshscope.ui import progress
 from meshscope.ui.app import MeshscopeApp, Options
 from meshscope.ui.look import Look
@@ -157,6 +158,15 @@ async def test_a_rank_without_a_whole_step_has_a_row_without_numbers(folder: Pat
         shown = stage.text()
         assert "mean of 1 of 2 ranks and 1 step" in shown
         assert any(line.split()[:6] == ["1", "no", "whole", "step", "–", "–"] for line in shown.splitlines())
+
+
+async def test_a_file_without_spans_has_the_ranks_that_its_report_says(shared: Path) -> None:
+    path = shared / "traces" / "mem-hta-timeline-raw" / "memory_timeline.raw.gz"
+    async with staged(path) as stage:
+        row = next(line for line in stage.text().splitlines() if "▸✓" in line)
+        assert row.split()[2:4] == ["torch", "1"]
+    (run,) = open_traces([path]).runs
+    assert "memory timeline of torch.profiler, 1 rank" in " ".join(report([run], encoding="utf-8").split())
 
 
 async def test_the_steps_of_a_row_are_numbers_not_a_count(folder: Path) -> None:

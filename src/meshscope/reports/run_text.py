@@ -15,6 +15,7 @@ from meshscope.analysis.overlap import CollectiveOverlap, overlap
 from meshscope.analysis.progress import progress
 from meshscope.analysis.standing import device_kind, shares
 from meshscope.analysis.steps import Steps, steps
+from meshscope.analysis.traced_memory import traced_memory, traced_memory_words
 from meshscope.reports.columns import table, wrapped
 from meshscope.reports.efficiency_text import efficiency_lines
 from meshscope.reports.records_text import allocator_lines, flight_lines, sensor_lines
@@ -43,6 +44,7 @@ def run_lines(run: Run) -> list[str]:
     lines += waiting_lines(run)
     lines += why_lines(run)
     lines += _memory(tuple(rank for rank in memory(run) if rank.record is None))
+    lines += _traced_memory(run)
     lines += allocator_lines(memory(run))
     lines += flight_lines(run)
     lines += sensor_lines(run)
@@ -169,6 +171,14 @@ def _memory(ranks: tuple[RankMemory, ...]) -> list[str]:
     peak_how = dict.fromkeys(f"peak {rank.peak_how}" for rank in ranks if rank.peak_how)
     lines = ["  memory:", *table(("rank", *(_SHORT[name] for name in names), "peak"), rows, indent="    ")]
     return [*lines, *_more(len(ranks)), *wrapped(f"({', '.join((*how, *peak_how))})", indent="    ")]
+
+
+def _traced_memory(run: Run) -> list[str]:
+    """What a trace by itself recorded of allocators; a recording has measured more."""
+    found = traced_memory(run) if not run.experiment.strategy else ()
+    lines = [line for rank in found[:MOST_RANKS] for line in
+             wrapped(f"memory: {traced_memory_words(rank)}", hanging="  ")]  # fmt: skip
+    return [*lines, *_more(len(found))]
 
 
 def _category(rank: RankMemory, name: str) -> str:

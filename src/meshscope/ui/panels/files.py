@@ -11,6 +11,7 @@ from textual.strip import Strip
 
 from meshscope.analysis.doubts import doubt_words, doubts
 from meshscope.analysis.stragglers import stragglers
+from meshscope.analysis.traced_memory import traced_memory, traced_memory_words
 from meshscope.analysis.waiting import waiting
 from meshscope.analysis.waiting_words import straggler_words, waiting_words
 from meshscope.run import Run
@@ -110,6 +111,7 @@ def _after(run: Run, by_file: dict[str, list[Window]], *, is_whole: bool) -> Ite
             total.update(getattr(windows[0].counts, name))
         yield from (Told("doubt", f"{verb} {grouped(count)}: {reason}") for reason, count in sorted(total.items()))
     yield from _waiting(run)
+    yield from (Told("text", f"memory: {traced_memory_words(rank)}") for rank in traced_memory(run)[:_NAMED])
     yield from (Told("text", doubt_words(doubt)) for doubt in doubts(run))
 
 
