@@ -183,7 +183,8 @@ class Window:
 class Allocations:
     """The allocator's total over time as a trace recorded it: ``total_bytes[i]`` from ``time_ns[i]`` on.
 
-    Totals are relative to the profiler's start (what was allocated before counts as zero), shape (n,).
+    Totals of host memory are relative to the profiler's start (what was allocated before counts as zero); those of a
+    GPU are the caching allocator's own, whatever was allocated when. Shape (n,).
     """
 
     time_ns: Column

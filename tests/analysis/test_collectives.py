@@ -118,6 +118,16 @@ def test_the_breakdown_and_the_overlap_of_a_matched_run_have_its_waiting() -> No
     assert found.wait_ns == pytest.approx(27 * MS / 8)
 
 
+def test_the_waiting_of_jax_ranks_that_record_none_is_known_by_rank_where_it_is_by_collective() -> None:
+    untold = (("wait_ns", "untold"),)
+    here = run_of([replace(one, framework="jax", cannot_say=untold) for one in sized(MIB, steps=[0, 0, 1, 1])])
+    assert [rank.total.wait_ns for rank in breakdown(here)] == [9 * MS] * 3 + [0]
+    assert overlap(here)[0].wait_ns == pytest.approx(27 * MS / 8)
+    alone = run_of([replace(sized(MIB)[0], framework="jax", cannot_say=untold, world=2)])
+    assert breakdown(alone)[0].total.wait_ns is None
+    assert overlap(alone)[0].wait_ns is None
+
+
 def test_the_breakdown_of_a_window_with_unmatched_collectives_has_no_waiting() -> None:
     names = ["all_reduce", "broadcast", "all_reduce", "all_reduce"]
     known = [replace(one, cannot_say=(("wait_ns", "untold"),)) for one in sized(MIB, names=names, steps=[0, 0, 1, 1])]

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
+import re
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
+from typing import IO
+
+import pytest
 
 HOSTILE = "evil\x1b[31m\u202e" + "x" * 300
 
@@ -131,3 +139,26 @@ def test_doctor_says_where_rules_come_from(tmp_path: Path) -> None:
         assert checked().text == f"1 rule of yours from {tmp_path / 'rules.toml'}"
     finally:
         config.use(before)
+
+
+@pytest.mark.parametrize(("columns", "most"), [(20, 40), (50, 50), (132, 80)])
+def test_a_report_is_wrapped_for_the_terminal_that_it_is_written_to(tmp_path: Path, columns: int, most: int) -> None:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environ = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    command = [sys.executable, "-m", "meshscope", "analyze", str(trace(tmp_path))]
+    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, env=environ) as child:
+        os.close(theirs)
+        with open(ours, "rb", buffering=0) as terminal:
+            shown = b"".join(iter(lambda: _written(terminal), b"")).decode()
+        assert child.wait() == 0
+    prose = re.findall(r"^  where a step goes.*?(?=\r\n    rank)", shown, re.DOTALL | re.MULTILINE)[0].split("\r\n")
+    assert max(len(line) for line in prose) <= most
+    assert len(prose) == {20: 3, 50: 3, 132: 2}[columns]
+
+
+def _written(terminal: IO[bytes]) -> bytes:
+    try:
+        return terminal.read(65536)
+    except OSError:  # how Linux says that nobody writes to a terminal any more
+        return b""

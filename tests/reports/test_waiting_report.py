@@ -101,3 +101,21 @@ def test_json_shows_the_newest_steps_of_a_long_matrix() -> None:
     assert matrix["steps"] == list(range(300 - MOST_STEPS, 300))
     assert len(matrix["late_ns"][0]) == MOST_STEPS
     assert matrix["pattern"]["of"] == 300
+
+
+def test_every_rank_has_a_row_and_one_without_a_whole_step_no_numbers() -> None:
+    run = straggling()
+    cut = replace(run.windows[2], steps=(), step_ns=np.empty((0, 2), dtype=np.int64), is_complete=False)
+    text = report([replace(run, windows=(*run.windows[:2], cut, *run.windows[3:]))], encoding="utf-8")
+    after = text[text.index("where a step goes") :].splitlines()
+    rows = [line.split() for line in after if line.startswith("    ")][:5]
+    assert [row[0] for row in rows] == ["rank", "0", "1", "2", "3"]
+    assert rows[3] == ["2", *["–"] * 7]
+    assert "–" not in rows[4][1]
+
+
+def test_calls_are_said_to_be_those_of_the_profiled_steps() -> None:
+    steps, ranks = 5, 4
+    said = words(straggling(steps, ranks=ranks))
+    assert "calls in the profiled steps, over all ranks" in said
+    assert f"all_reduce {4 * steps * ranks} " in said

@@ -311,6 +311,18 @@ class TestOpening:
         assert sum(run.experiment.ranks for run in seen.runs) == 3
         assert [path for path, _, _ in seen.refused] == [str(tmp_path / "bad.json")]
 
+    def test_how_old_the_runs_are_is_told_until_they_are_put_together_again(self, files: list[Path]) -> None:
+        now = [0]
+        loading = Loading(files[:1])
+        opening = Opening(loading, clock=lambda: now[0])
+        while loading.pump(0.1):
+            pass
+        opening._look(is_last=True)
+        assert opening.seen().age_ns == 0
+        now[0] = 7_000_000_000
+        opening._look(is_last=True)
+        assert (opening.seen().number, opening.seen().age_ns) == (1, 7_000_000_000)
+
     def test_a_fault_of_ours_is_raised_by_who_looks(self, files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
         def broken(*_: object) -> None:
             raise RuntimeError("this is a bug")

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from meshscope.run import Loading, Opening, Seen, SoFar, trace_files
+from meshscope.reports.text import report
+from meshscope.run import Loading, Opening, Seen, SoFar, open_traces, trace_files
 from meshscope.ui import progress
 from meshscope.ui.app import MeshscopeApp, Options
 from meshscope.ui.look import Look
@@ -121,11 +122,57 @@ async def test_the_ranks_of_a_folder_look_as_they_did(
 
 async def test_the_sentence_says_what_its_shares_are_of(folder: Path) -> None:
     async with staged(folder) as stage:
-        said = stage.text().splitlines()[1].strip()
+        said = " ".join(line.strip() for line in stage.text().splitlines()[1:3])
         assert said == (
-            "A step takes 1.00 ms, mean of 2 ranks and 1 step: "
-            "computing 60.0 %, exposed in all-reduce 20.0 %, idle 20.0 % of it."
+            "A step takes 1.00 ms, mean of 2 ranks and 1 step: computing 60.0 %, exposed in all-reduce 20.0 %, "
+            "idle 20.0 % of it; 10.0 % is waiting, late: rank 0."
         )
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_who_is_late_in_eight_ranks_is_on_the_screen(shared: Path, size: tuple[int, int]) -> None:
+    files = sorted((shared / "traces" / "mr-megatron-tp8-a100").glob("megatron*.gz"))
+    async with staged(Opening(Loading(files)), size=size) as stage:
+        assert "57.9 % is waiting, late: ranks 0, 6." in " ".join(stage.text().split())
+        await stage.press("4", "enter", *["pagedown"] * 4)
+        shown = " ".join(stage.text().split())
+        assert "88.0 % of their 3.34 s (over ranks) is waiting for peers" in shown
+        assert "rank 0 came last to 32 of 84 collectives" in shown
+        assert "rank 6 came last to 28 of 84 collectives" in shown
+        assert "cannot say wait_ns" not in shown
+
+
+async def test_the_doubts_are_those_of_the_ranks_together(folder: Path) -> None:
+    """One rank of two: the report says that the other may have come last, and so does the screen."""
+    async with staged(Opening(Loading([folder / "rank0.json"]))) as stage:
+        await stage.press("4", "enter")
+        shown = " ".join(stage.text().split())
+        assert "cannot say wait_ns: 1 of 1 collective span:" in shown
+        assert "telling that apart needs" not in shown
+
+
+async def test_a_rank_without_a_whole_step_has_a_row_without_numbers(folder: Path) -> None:
+    whole = (folder / "rank1.json").read_text()
+    (folder / "rank1.json").write_text(whole[: whole.rindex("}, {")])
+    async with staged(folder) as stage:
+        shown = stage.text()
+        assert "mean of 1 of 2 ranks and 1 step" in shown
+        assert any(line.split()[:6] == ["1", "no", "whole", "step", "–", "–"] for line in shown.splitlines())
+
+
+async def test_a_file_without_spans_has_the_ranks_that_its_report_says(shared: Path) -> None:
+    path = shared / "traces" / "mem-hta-timeline-raw" / "memory_timeline.raw.gz"
+    async with staged(path) as stage:
+        row = next(line for line in stage.text().splitlines() if "▸✓" in line)
+        assert row.split()[2:4] == ["torch", "1"]
+    (run,) = open_traces([path]).runs
+    assert "memory timeline of torch.profiler, 1 rank" in " ".join(report([run], encoding="utf-8").split())
+
+
+async def test_the_steps_of_a_row_are_numbers_not_a_count(folder: Path) -> None:
+    async with staged(folder) as stage:
+        row = next(line for line in stage.text().splitlines() if "llama" in line)
+        assert " step 5 " in row
 
 
 async def test_without_steps_nothing_is_said_of_one(stepless: Path) -> None:
@@ -212,17 +259,36 @@ class TestWhileReading:
         told = Told(Seen(1, seen.runs, {name: 0.12}, self.so_far()))
         async with staged(told, rests=False) as stage:
             async with asyncio.timeout(PATIENCE_S):
-                while stage.text().count("so far, 12 % read") < 3:
+                while stage.text().count("so far, 12 % looked at") < 3:
                     await asyncio.sleep(0.02)
             shown = stage.text()
-            assert "So far, 12 % read: 1.00 ms traced" in shown
+            assert "So far, 12 % looked at: 1.00 ms traced" in shown
             assert "so far 12 %" in shown
             assert "No collective in what is read so far." in " ".join(shown.split())
-            assert stage.screen.farewell.startswith(f"{name}, so far, 12 % read: ")
+            assert stage.screen.farewell.startswith(f"{name}, so far, 12 % looked at: ")
             told.now = Seen(2, seen.runs, {}, self.so_far(files_done=2, is_done=True))
             await stage.rest()
             assert "so far" not in stage.text().lower()
             assert stage.screen.farewell.startswith(f"{name}: ")
+
+    async def test_how_long_ago_the_numbers_were_looked_at_is_told(self, stepless: Path) -> None:
+        seen = await self.runs(stepless)
+        told = Told(Seen(1, seen.runs, {seen.runs[0].name: 0.05}, self.so_far(), age_ns=14 * 10**9))
+        async with staged(told, rests=False) as stage:
+            async with asyncio.timeout(PATIENCE_S):
+                while "So far" not in stage.text():
+                    await asyncio.sleep(0.02)
+            assert "So far, 5 % looked at 14 s ago: 1.00 ms traced" in stage.text()
+
+    @pytest.mark.parametrize("size", [(80, 24), (120, 40), (220, 60)])
+    async def test_before_anything_is_read_no_panel_promises_what_a_trace_does_not_hold(
+        self, size: tuple[int, int]
+    ) -> None:
+        async with staged(Told(Seen(so_far=self.so_far())), rests=False, size=size) as stage:
+            shown = stage.text()
+            assert "where a step goes, by rank" in shown
+            for word in ("memory by category", "devices", " log ", "optimizer"):
+                assert word not in shown, word
 
     async def test_leaving_ends_the_reading(self) -> None:
         told = Told(Seen(so_far=self.so_far()))

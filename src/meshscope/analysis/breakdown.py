@@ -10,7 +10,7 @@ from functools import reduce
 import numpy as np
 
 from meshscope.analysis.parts import per_window
-from meshscope.analysis.waiting import WindowWaits, waiting
+from meshscope.analysis.waiting import WindowWaits, records_waits, waiting
 from meshscope.intervals import Intervals, union
 from meshscope.run import Run
 from meshscope.spans import Kind, Window
@@ -193,12 +193,18 @@ def breakdown(run: Run) -> tuple[RankBreakdown, ...]:
     ranks: dict[int, list[Window]] = {}
     for window in run.windows:
         ranks.setdefault(window.rank, []).append(window)
+    known = parts(run)
+    return tuple(_rank({window: known[window] for window in ranks[rank]}) for rank in sorted(ranks))
+
+
+def parts(run: Run) -> dict[Window, Part]:
+    """Every window's share of the answer, with the waiting that matching tells."""
     waits = waiting(run).windows
-    return tuple(_rank(ranks[rank], waits) for rank in sorted(ranks))
+    return {window: _waited(measure(window), window, waits.get(window)) for window in run.windows}
 
 
-def _rank(windows: list[Window], waits: dict[Window, WindowWaits]) -> RankBreakdown:
-    parts = {window: _waited(measure(window), window, waits.get(window)) for window in windows}
+def _rank(parts: dict[Window, Part]) -> RankBreakdown:
+    windows = list(parts)
     whole, last = combine(parts.values()), max(windows, key=lambda window: window.start_ns)
     kinds = [window.device_kind for window in windows if window.device_kind != "none"]
     return RankBreakdown(
@@ -220,7 +226,7 @@ def _rank(windows: list[Window], waits: dict[Window, WindowWaits]) -> RankBreakd
 
 def _waited(part: Part, window: Window, waits: WindowWaits | None) -> Part:
     """With the waiting that matching tells, where it tells all of it; what XLA records itself stays."""
-    if waits is None or window.framework != "torch":
+    if waits is None or (window.framework != "torch" and records_waits(window)):
         return part
     spans = window.spans
     rows = np.flatnonzero(spans.kind == Kind.COLLECTIVE)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from meshscope.analysis.waiting import Waiting, records_waits, waiting
 from meshscope.run import Run
 from meshscope.spans import Kind, Window
-from meshscope.units import counted
+from meshscope.units import counted, ranges
 
 Doubt = tuple[str, str]
 
 WAIT, WORLD = "wait_ns", "world"
+
+_FACTS = ("ranks", "rank order")
+"""Doubts that are whole sentences."""
 
 
 def doubts(run: Run) -> tuple[Doubt, ...]:
@@ -24,6 +27,20 @@ def doubts(run: Run) -> tuple[Doubt, ...]:
     said |= dict.fromkeys(unmatched(found, run))
     said |= {(WORLD, why): None for why in found.notes}
     return tuple(said)
+
+
+def doubt_words(run: Run, doubt: Doubt) -> str:
+    """A doubt as a sentence."""
+    what, why = doubt
+    return why if what in _FACTS else f"cannot say {what}{_whose(run, doubt)}: {why}"
+
+
+def _whose(run: Run, doubt: Doubt) -> str:
+    """The ranks that a doubt is about, where it is not about all and does not name them itself."""
+    ranks = {window.rank for window in run.windows if doubt in window.cannot_say}
+    if not ranks or doubt[1].startswith("rank") or ranks == {window.rank for window in run.windows}:
+        return ""
+    return f" of {'ranks' if len(ranks) > 1 else 'rank'} {ranges(ranks)}"
 
 
 def unmatched(found: Waiting, run: Run) -> tuple[Doubt, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from meshscope.analysis.memory import CATEGORIES, RankMemory, memory
+from meshscope.analysis.traced_memory import WINDOW_ONLY, traced_memory
 from meshscope.run import Run
 from meshscope.units import size
 
@@ -37,6 +38,8 @@ def memory_doubts(run: Run) -> tuple[Doubt, ...]:
 def _nothing_why(run: Run) -> str:
     if run.experiment.strategy:
         return "nothing was measured"
+    if traced_memory(run):
+        return f"{WINDOW_ONLY}; its totals within them are told as allocations"
     alone = run.records and not run.windows
     return "no allocator's account is among the files" if alone else "a trace alone does not say"
 

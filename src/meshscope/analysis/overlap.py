@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -135,6 +135,21 @@ def overlap(run: Run) -> tuple[CollectiveOverlap, ...]:
     waits = waiting(run).windows
     windows = [window for window in run.windows if window.device_kind != "none"]
     return combine(_waited(measure(window), window, waits.get(window)) for window in windows)
+
+
+_MOSTLY_FRAC = 0.6
+
+
+def exposed_in(found: Sequence[CollectiveOverlap]) -> str:
+    """Where exposed time is spent, after "in": one kind of collective only where all of it is in that one.
+
+    ``collectives, mostly all-reduce`` where one has most of it: a share that is said beside this is that of them all.
+    """
+    total_ns = sum(row.exposed_ns for row in found)
+    if not total_ns or found[0].name == "unnamed" or found[0].exposed_ns < total_ns * _MOSTLY_FRAC:
+        return "collectives"
+    name = found[0].name.replace("_", "-")
+    return name if found[0].exposed_ns == total_ns else f"collectives, mostly {name}"
 
 
 def _waited(part: Part, window: Window, waits: WindowWaits | None) -> Part:

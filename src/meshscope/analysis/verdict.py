@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from meshscope.analysis.breakdown import Breakdown
-from meshscope.analysis.overlap import CollectiveOverlap
+from meshscope.analysis.overlap import CollectiveOverlap, exposed_in
 from meshscope.analysis.standing import NO_STEP, NO_STEP_YET, Row
 from meshscope.run import Run
 from meshscope.units import UNKNOWN, counted, milliseconds, rate, ratio
@@ -13,7 +13,6 @@ from meshscope.units import UNKNOWN, counted, milliseconds, rate, ratio
 Collectives = dict[str, tuple[CollectiveOverlap, ...]]
 
 _STEPLESS = (NO_STEP, NO_STEP_YET)
-_MOSTLY_FRAC = 0.6
 _SUPPORTS_FRAC = 1 / 3
 _NOTHING = "Nothing has run yet."
 _UNEXPLAINED = "; their profiled steps do not show why"
@@ -90,20 +89,12 @@ def _spends(part: str, leader: Row, other: Row, collectives: tuple[CollectiveOve
     slow_frac, fast_frac = (ratio(_parts(step)[part], step.span_ns) for step in (slow, fast))
     against = f"({leader.strategy} {_percent(fast_frac)})"
     if part == "exposed":
-        return f"{other.strategy} leaves {_percent(slow_frac)} of a step exposed in {_mostly(collectives)} {against}"
+        return f"{other.strategy} leaves {_percent(slow_frac)} of a step exposed in {exposed_in(collectives)} {against}"
     if part == "compute":
         times = milliseconds(slow.compute_ns), milliseconds(fast.compute_ns)
         return f"{other.strategy} computes {times[0]} ms per step ({leader.strategy} {times[1]} ms)"
     verb = "idles" if part == "idle" else "copies in"
     return f"{other.strategy} {verb} {_percent(slow_frac)} of a step {against}"
-
-
-def _mostly(collectives: tuple[CollectiveOverlap, ...]) -> str:
-    """The collective that most of the exposed time is in, if it is one."""
-    total_ns = sum(found.exposed_ns for found in collectives)
-    if collectives and collectives[0].exposed_ns >= total_ns * _MOSTLY_FRAC and collectives[0].name != "unnamed":
-        return collectives[0].name.replace("_", "-")
-    return "collectives"
 
 
 def footnotes(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -17,6 +18,7 @@ import click
 
 from meshscope import __version__
 from meshscope.errors import MeshscopeError
+from meshscope.reports.columns import narrowed
 
 # name → (module, what --help says before the module is imported)
 _COMMANDS = {
@@ -86,7 +88,8 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 def _answer(argv: list[str]) -> int:
     try:
         # Not standalone: click would turn our errors into its own and swallow exit codes.
-        result = group.main(argv, prog_name="meshscope", standalone_mode=False)
+        with narrowed(_columns()):
+            result = group.main(argv, prog_name="meshscope", standalone_mode=False)
         if sys.stdout is not None:
             sys.stdout.flush()
     except MeshscopeError as error:
@@ -102,6 +105,13 @@ def _answer(argv: list[str]) -> int:
     except OSError as error:
         return _unwritten(error)
     return result if isinstance(result, int) else 0
+
+
+def _columns() -> int | None:
+    """How wide the terminal is that reports are written to; None where they go to a file or another program."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return None
+    return shutil.get_terminal_size().columns
 
 
 def _unwritten(error: OSError) -> int:

@@ -21,6 +21,7 @@ from meshscope.analysis.memory import RankMemory, memory
 from meshscope.analysis.memory_doubts import memory_doubts
 from meshscope.analysis.standing import device_kind
 from meshscope.analysis.steps import Steps, steps
+from meshscope.analysis.traced_memory import SOURCE, traced_memory
 from meshscope.reports.collectives_json import collectives_json
 from meshscope.reports.comparison_json import comparison_json
 from meshscope.reports.efficiency_text import efficiency_values
@@ -112,6 +113,7 @@ def _recording(run: Run) -> dict[str, Any]:
         said["injected"] = list(run.experiment.faults)
     if not run.experiment.strategy:
         said["files"] = sorted({window.source for window in run.windows})
+        said["allocations"] = [asdict(rank) | {"source": SOURCE} for rank in traced_memory(run)]
     for what, why in memory_doubts(run):
         _doubt(doubts, what, why)
     said |= records_json(run)

@@ -1,16 +1,37 @@
-"""Plain text in columns, 80 characters wide, for terminals that can do no more."""
+"""Plain text in columns, 80 characters wide or as narrow as the terminal is, for terminals that can do no more."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 WIDTH = 80
+NARROWEST = 40
+"""Below this, lines are left for the terminal to break."""
+
+_room: ContextVar[int] = ContextVar("room", default=WIDTH)
 
 _ASCII = str.maketrans({
     "–": "-", "—": "-", "×": "x", "±": "+-", "µ": "u", "…": "...", "·": "|", "≥": ">=", "≤": "<=", "σ": "sigma",
     "’": "'", "“": '"', "”": '"', " ": " ", "\u00a0": " ", "\u202f": " ", "�": "?", "†": "*", "−": "-", "▸": ">",
 })  # fmt: skip
+
+
+def room() -> int:
+    """How wide lines of text may be: 80 characters where nobody said otherwise."""
+    return _room.get()
+
+
+@contextmanager
+def narrowed(columns: int | None) -> Iterator[None]:
+    """Text is wrapped for a terminal of so many columns (None: it goes elsewhere), never wider than 80."""
+    token = _room.set(WIDTH if columns is None else min(max(columns, NARROWEST), WIDTH))
+    try:
+        yield
+    finally:
+        _room.reset(token)
 
 
 def table(heading: Sequence[str], rows: Sequence[Sequence[str]], *, indent: str = "  ") -> list[str]:
@@ -25,8 +46,8 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def wrapped(text: str, *, indent: str = "  ", hanging: str = "") -> list[str]:
-    """Text in lines of at most 80 characters."""
-    return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent + hanging) or [""]
+    """Text in lines of at most ``room()`` characters."""
+    return textwrap.wrap(text, room(), initial_indent=indent, subsequent_indent=indent + hanging) or [""]
 
 
 def encodable(text: str, encoding: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from meshscope.analysis.kernels import KernelGroup, KernelName, RankKernels, kernels
-from meshscope.reports.columns import WIDTH, wrapped
+from meshscope.reports.columns import room, wrapped
 from meshscope.run import Run
 from meshscope.units import counted, duration, percent, printable, ratio
 
@@ -41,6 +41,6 @@ def _time(part_ns: int, busy_ns: int) -> str:
 def _name(found: KernelName, busy_ns: int) -> str:
     share = f"{percent(ratio(found.busy_ns, busy_ns)):>8}" if busy_ns else ""
     head = f"      {found.count:>7} {duration(found.busy_ns):>8}{share}  "
-    room = WIDTH - len(head)
+    left = room() - len(head)
     name = printable(found.name) or "(no name)"
-    return head + (name if len(name) <= room else name[: room - 1] + "…")
+    return head + (name if len(name) <= left else name[: left - 1] + "…")

@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Iterable
 
 from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
-from meshscope.analysis.doubts import doubts
+from meshscope.analysis.doubts import doubt_words, doubts
 from meshscope.analysis.efficiency import efficiency
 from meshscope.analysis.memory import CATEGORIES, RankMemory, memory
 from meshscope.analysis.overlap import CollectiveOverlap, overlap
 from meshscope.analysis.progress import progress
 from meshscope.analysis.standing import device_kind, shares
 from meshscope.analysis.steps import Steps, steps
+from meshscope.analysis.traced_memory import traced_memory, traced_memory_words
 from meshscope.reports.columns import table, wrapped
 from meshscope.reports.efficiency_text import efficiency_lines
 from meshscope.reports.findings_text import findings_lines
@@ -32,9 +33,6 @@ _RANK_FROM = {
     "file name": "by the name of the file",
     "order": "by order, since no file says which rank it is",
 }
-_FACTS = ("ranks", "rank order")
-"""Doubts that are whole sentences."""
-
 _SHORT = dict(zip(CATEGORIES, ("params", "grads", "optim", "activ", "temp"), strict=True))
 
 
@@ -48,6 +46,7 @@ def run_lines(run: Run) -> list[str]:
     lines += waiting_lines(run)
     lines += why_lines(run)
     lines += _memory(tuple(rank for rank in memory(run) if rank.record is None))
+    lines += _traced_memory(run)
     lines += allocator_lines(memory(run))
     lines += flight_lines(run)
     lines += sensor_lines(run)
@@ -99,17 +98,21 @@ def _ranks(count: int, kind: str) -> str:
 
 
 def _split(ranks: tuple[RankBreakdown, ...]) -> list[str]:
-    """Per rank, the mean complete step; whole windows where no rank has a complete one."""
+    """Every rank's mean complete step; whole windows where no rank has a complete one."""
     known = [rank for rank in ranks if rank.device_kind != "none"]
     if not known:
         return []
     has_steps = any(rank.per_step is not None for rank in known)
     profiled = [step for rank in known for step in rank.steps]
     of = f"mean of {_steps_of(profiled)}" if has_steps else "whole windows: no step lies wholly in one"
-    rows = [_split_row(str(rank.rank), rank.per_step if has_steps else rank.total) for rank in known[:MOST_RANKS]]
+    rows = [_split_row(str(rank.rank), rank.per_step if has_steps else _traced_of(rank)) for rank in ranks[:MOST_RANKS]]
     heading = ("rank", "ms", "compute", "hidden", "exposed", "copy", "idle", "wait ms")
     lines = wrapped(f"where a step goes, in % of it ({of}); compute beside what it hides:", indent="  ")
-    return [*lines, *table(heading, rows, indent="    "), *_more(len(known))]
+    return [*lines, *table(heading, rows, indent="    "), *_more(len(ranks))]
+
+
+def _traced_of(rank: RankBreakdown) -> Breakdown | None:
+    return rank.total if rank.device_kind != "none" else None
 
 
 def _split_row(name: str, found: Breakdown | None) -> tuple[str, ...]:
@@ -156,7 +159,8 @@ def _collectives(found: tuple[CollectiveOverlap, ...]) -> list[str]:
         for row in found
     ]
     heading = ("collective", "calls", "ms", "hidden", "exposed ms", "wait ms", "bytes")
-    lines = wrapped(f"collectives ({of}; hidden in % of their time; calls in all):")
+    counted_in = "the profiled steps" if found[0].steps else "whole windows"
+    lines = wrapped(f"collectives ({of}; hidden in % of their time; calls in {counted_in}, over all ranks):")
     return [*lines, *table(heading, rows, indent="    ")]
 
 
@@ -169,6 +173,14 @@ def _memory(ranks: tuple[RankMemory, ...]) -> list[str]:
     peak_how = dict.fromkeys(f"peak {rank.peak_how}" for rank in ranks if rank.peak_how)
     lines = ["  memory:", *table(("rank", *(_SHORT[name] for name in names), "peak"), rows, indent="    ")]
     return [*lines, *_more(len(ranks)), *wrapped(f"({', '.join((*how, *peak_how))})", indent="    ")]
+
+
+def _traced_memory(run: Run) -> list[str]:
+    """What a trace by itself recorded of allocators; a recording has measured more."""
+    found = traced_memory(run) if not run.experiment.strategy else ()
+    lines = [line for rank in found[:MOST_RANKS] for line in
+             wrapped(f"memory: {traced_memory_words(rank)}", hanging="  ")]  # fmt: skip
+    return [*lines, *_more(len(found))]
 
 
 def _category(rank: RankMemory, name: str) -> str:
@@ -248,15 +260,4 @@ def _unread(run: Run) -> list[str]:
 
 
 def _unsaid(run: Run) -> list[str]:
-    said = (
-        why if what in _FACTS else f"cannot say {what}{_whose(run, (what, why))}: {why}" for what, why in doubts(run)
-    )
-    return [line for text in said for line in wrapped(text, hanging="  ")]
-
-
-def _whose(run: Run, doubt: tuple[str, str]) -> str:
-    """The ranks that a doubt is about, where it is not about all and does not name them itself."""
-    ranks = {window.rank for window in run.windows if doubt in window.cannot_say}
-    if not ranks or doubt[1].startswith("rank") or ranks == {window.rank for window in run.windows}:
-        return ""
-    return f" of {_plural('rank', ranks)} {ranges(ranks)}"
+    return [line for doubt in doubts(run) for line in wrapped(doubt_words(run, doubt), hanging="  ")]

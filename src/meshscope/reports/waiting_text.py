@@ -7,31 +7,25 @@ import math
 from meshscope.analysis.imbalance import MemoryImbalance, memory_imbalance
 from meshscope.analysis.lateness import NO_STEP, Lateness, Pattern, collective_lateness, input_lateness, pattern
 from meshscope.analysis.slow_steps import input_waits, slow_steps
-from meshscope.analysis.stragglers import Straggler, stragglers
-from meshscope.analysis.waiting import Waiting, records_waits, waiting
+from meshscope.analysis.stragglers import stragglers
+from meshscope.analysis.waiting import waiting
+from meshscope.analysis.waiting_words import straggler_words, waiting_words
 from meshscope.reports.columns import table, wrapped
 from meshscope.run import Run
-from meshscope.units import UNKNOWN, counted, duration, milliseconds, percent, ranges, ratio, size
+from meshscope.units import UNKNOWN, counted, duration, milliseconds, percent, ranges, size
 
 MOST_RANKS, MOST_STEPS, MOST_SLOW = 16, 8, 5
 _STALLED_FRAC = 0.05
-
-_DOES = {
-    "compute": "it computes {more} longer than the median rank",
-    "copy": "it copies {more} longer than the median rank",
-    "communication": "it transfers {more} longer than the median rank",
-    "data": "it waits {more} longer for its batches than the median rank",
-    "idle": "its device idles {more} longer than the median rank's",
-}
 
 
 def waiting_lines(run: Run) -> list[str]:
     """Nothing where no collective was matched and no step says anything."""
     found = waiting(run)
     late = stragglers(run)
-    lines = _matched(found)
+    said = waiting_words(found)
+    lines = wrapped(said, hanging="  ") if said else []
     for one in late[:MOST_SLOW]:
-        lines += wrapped(_straggler(one), indent="    ", hanging="  ")
+        lines += wrapped(straggler_words(one), indent="    ", hanging="  ")
     matrix = collective_lateness(run, found)
     if late and matrix.is_known:
         lines += _lateness(matrix)
@@ -39,30 +33,6 @@ def waiting_lines(run: Run) -> list[str]:
     lines += _slow(run)
     imbalance = memory_imbalance(run)
     return lines + (_memory(imbalance) if imbalance is not None and imbalance.is_material else [])
-
-
-def _matched(found: Waiting) -> list[str]:
-    if not found.matched or len(found.ranks) < 2:
-        return []
-    busy_ns = sum(rank.busy_ns for rank in found.ranks)
-    wait_ns = sum(rank.wait_ns for rank in found.ranks)
-    said = f"waiting: {counted(found.collectives, 'collective')} matched over {len(found.ranks)} ranks"
-    if found.residual_ns is not None:
-        said += f", their ends within {duration(found.residual_ns)}"
-    if not any(records_waits(window) for window in found.windows):  # XLA's own record of waiting stands above
-        said += f"; {percent(ratio(wait_ns, busy_ns))} of their {duration(busy_ns)} (over ranks) is waiting for peers"
-    offsets = sorted({clock.offset_ns for clock in found.clocks.values()} - {0})
-    if offsets:
-        said += f"; clocks set right by up to {duration(max(abs(offset) for offset in offsets))}"
-    return wrapped(said, hanging="  ")
-
-
-def _straggler(found: Straggler) -> str:
-    said = f"rank {found.rank} came last to {found.last} of {found.calls} collectives and held up each other "
-    said += f"rank {duration(found.cost_ns)} ({percent(found.cost_frac)} of {duration(found.of_ns)})"
-    if found.since != NO_STEP:
-        said += f", since step {found.since}"
-    return f"{said}: {_DOES[found.phase].format(more=duration(found.phase_ns))}" if found.phase else said
 
 
 def _lateness(found: Lateness) -> list[str]:

@@ -26,7 +26,8 @@ _FOLD_SHARE = 5
 class Seen:
     """What is known at one time. ``number`` grows with every change of the runs.
 
-    ``partial`` maps the name of a run that is not whole to the share of its files that it stands on, by bytes.
+    ``partial`` maps the name of a run that is not whole to the share of its files that it stands on, by bytes;
+    ``age_ns`` is how long ago the runs were put together: reading has gone on since.
     """
 
     number: int = 0
@@ -35,6 +36,7 @@ class Seen:
     so_far: SoFar = field(default_factory=lambda: SoFar(0, 0, 0, 0, 0, None, is_done=False))
     refused: tuple[Refusal, ...] = ()
     notes: tuple[str, ...] = ()
+    age_ns: int = 0
 
 
 class Opening:
@@ -59,6 +61,7 @@ class Opening:
         self._is_closing = False
         self._known = (-1, -1, -1, -1)
         self._fold_again_ns = 0
+        self._folded_ns = clock()
         self._thread = threading.Thread(target=self._run, name="meshscope-loading", daemon=True)
 
     def start(self) -> None:
@@ -91,9 +94,10 @@ class Opening:
         so_far, refused, notes = loading.so_far, (*self._refused, *loading.refused), tuple(loading.notes)
         known = (len(loading.windows), len(loading.records), loading.looks, len(loading.refused))
         if known == self._known or (now_ns < self._fold_again_ns and not is_last):
-            self._seen = replace(self._seen, so_far=so_far, refused=refused, notes=notes)
+            age_ns = now_ns - self._folded_ns
+            self._seen = replace(self._seen, so_far=so_far, refused=refused, notes=notes, age_ns=age_ns)
             return
-        self._known = known
+        self._known, self._folded_ns = known, now_ns
         runs, partial = folded(loading)
         self._seen = Seen(self._seen.number + 1, runs, partial, so_far, refused, notes)
         took_ns = self._clock() - now_ns

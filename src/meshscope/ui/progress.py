@@ -5,32 +5,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from meshscope.analysis.traced import Traced, sentence
-from meshscope.run import SoFar
+from meshscope.run import Seen, SoFar
 from meshscope.ui.look import USUAL, Look
 from meshscope.ui.marks.cells import Line, Piece, cells, cut, ends, wrapped
 from meshscope.ui.panels.traces import Table, subject
 from meshscope.ui.scene import Scene
-from meshscope.ui.words import found_word, grouped
+from meshscope.ui.words import age, found_word, grouped
 from meshscope.units import NS_PER_S, counted, percent, printable, size
 
 _BAR = 40
 
 
-def lines(scene: Scene, table: Table | None, so_far: SoFar, width: int, height: int) -> list[Line]:
+def lines(scene: Scene, table: Table | None, seen: Seen, width: int, height: int) -> list[Line]:
     """``height`` lines: a title, the sentence about the run that is looked at, and the progress while there is any."""
-    inside = width - 2
+    inside, so_far = width - 2, seen.so_far
     what: list[Piece] = [("meshscope", "accent"), ("   ", "text"), (subject(table, so_far.files), "quiet")]
     found = table.of(scene.selected) if table is not None else None
-    said = wrapped(printable(_said(scene, found, so_far)), inside, height - 2)
+    said = wrapped(printable(_said(scene, found, seen)), inside, height - 2)
     body: list[Line] = [[(" ", "text"), (line, "strong")] for line in said]
     body += [[]] * (height - 2 - len(body))
     return [[(" ", "text"), *ends(what, _status(scene, so_far), inside)], *body, [(" ", "text"), *bar(so_far, inside)]]
 
 
-def _said(scene: Scene, found: Traced | None, so_far: SoFar) -> str:
+def _said(scene: Scene, found: Traced | None, seen: Seen) -> str:
     if found is not None:
-        return f"{scene.caveat[0].upper()}{scene.caveat[1:]}: {sentence(found)}" if scene.caveat else sentence(found)
-    if not so_far.is_done:
+        if not scene.caveat:
+            return sentence(found)
+        ago = f" {age(seen.age_ns)}" if seen.age_ns >= 2 * NS_PER_S else ""
+        return f"{scene.caveat[0].upper()}{scene.caveat[1:]}{ago}: {sentence(found)}"
+    if not seen.so_far.is_done:
         return "Reading: the first numbers appear as soon as a file, or the beginning of a big one, is read."
     return "None of the files could be read." if scene.refused else "Reading what was read…"
 

@@ -40,6 +40,7 @@ class Scene:
 
     ``partial`` maps the names of runs whose traces are still being read to the share of them that is known;
     ``refused`` lists (path, why, hint) of traces that belong to no run, ``notes`` what else went less than well.
+    ``is_of_traces`` says that they were opened by themselves, which shows before any of them is read.
     """
 
     plan: Plan | None
@@ -49,6 +50,7 @@ class Scene:
     partial: dict[str, float] = field(default_factory=dict)
     refused: tuple[tuple[str, str, str], ...] = ()
     notes: tuple[str, ...] = ()
+    is_of_traces: bool = False
 
     @property
     def run(self) -> Run | None:
@@ -65,6 +67,8 @@ class Scene:
     @property
     def is_recorded(self) -> bool:
         """Whether this is a recording, whose journal tells of steps and times; traces by themselves have none."""
+        if self.is_of_traces:
+            return False
         return self.plan is not None or not self.runs or any(run.experiment.strategy for run in self.runs)
 
     @property
@@ -77,8 +81,11 @@ class Scene:
 
 
 def so_far(share: float) -> str:
-    """``so far, 12 % read``: what stands beside a number that more of the trace will change."""
-    return f"so far, {share * 100:.0f} % read" if share >= 0.01 else "so far, under 1 % read"
+    """``so far, 12 % looked at``: what stands beside a number that more of the trace will change.
+
+    More than that may be read already: a beginning is looked at while the whole is read on.
+    """
+    return f"so far, {share * 100:.0f} % looked at" if share >= 0.01 else "so far, under 1 % looked at"
 
 
 def running(scene: Scene) -> str:

@@ -9,6 +9,11 @@ from pathlib import Path
 
 from textual.strip import Strip
 
+from meshscope.analysis.doubts import doubt_words, doubts
+from meshscope.analysis.stragglers import stragglers
+from meshscope.analysis.traced_memory import traced_memory, traced_memory_words
+from meshscope.analysis.waiting import waiting
+from meshscope.analysis.waiting_words import straggler_words, waiting_words
 from meshscope.run import Run
 from meshscope.spans import Window
 from meshscope.ui.marks.cells import Line, Piece, left, right, strips, wrapped
@@ -105,14 +110,24 @@ def _after(run: Run, by_file: dict[str, list[Window]], *, is_whole: bool) -> Ite
         for windows in by_file.values():
             total.update(getattr(windows[0].counts, name))
         yield from (Told("doubt", f"{verb} {grouped(count)}: {reason}") for reason, count in sorted(total.items()))
-    doubts = dict.fromkeys(doubt for window in run.windows for doubt in window.cannot_say)
-    yield from (Told("text", f"cannot say {what}: {why}") for what, why in doubts)
+    yield from _waiting(run)
+    yield from (Told("text", f"memory: {traced_memory_words(rank)}") for rank in traced_memory(run)[:_NAMED])
+    yield from (Told("text", doubt_words(run, doubt)) for doubt in doubts(run))
+
+
+def _waiting(run: Run) -> Iterator[Told]:
+    """Who the others wait for, which only the files together tell."""
+    said = waiting_words(waiting(run))
+    if said:
+        yield Told("text", said)
+    yield from (Told("doubt", straggler_words(late)) for late in stragglers(run)[:_NAMED])
 
 
 _ROLES = {"text": "quiet", "hint": "quiet", "doubt": "warn", "note": "warn", "bad": "bad"}
 _SIGNS = {"text": " ", "hint": "   ", "doubt": " ", "note": "! ", "bad": "✗ "}
 _RANK, _EVENTS = 5, 11
 _NAMED = 3
+_LINES = 8
 
 
 def draw(files: Files, frame: Frame) -> list[Strip]:
@@ -143,7 +158,7 @@ def _file(read: Read, name: int) -> list[Piece]:
 
 def _line(told: Told, frame: Frame) -> list[Line]:
     sign, role = _SIGNS[told.role], _ROLES[told.role]
-    text = wrapped(printable(told.text), max(frame.width - len(sign), 8), 4)
+    text = wrapped(printable(told.text), max(frame.width - len(sign), 8), _LINES)
     return [[((sign if not at else " " * len(sign)) + line, role)] for at, line in enumerate(text)]
 
 

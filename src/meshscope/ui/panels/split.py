@@ -10,12 +10,12 @@ from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
 from meshscope.analysis.progress import progress
 from meshscope.analysis.steps import steps
 from meshscope.ui.marks.bars import stacked
-from meshscope.ui.marks.cells import Line, Piece, aired, right, strips
+from meshscope.ui.marks.cells import Line, Piece, aired, left, right, strips
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene, version
 from meshscope.ui.words import steps_of
-from meshscope.units import counted, duration, milliseconds, percent, printable, ratio
+from meshscope.units import UNKNOWN, counted, duration, milliseconds, percent, printable, ratio
 
 _FIGURE = 8
 # Time under the profiler is no step time: its column must not be taken for one.
@@ -71,7 +71,8 @@ def draw(split: Split, frame: Frame) -> list[Strip]:
     whole, found = _found(split)
     if not found:
         return note(_empty(split), frame)
-    longest = max(part.span_ns for _, part in found)
+    drawn = [part for _, part in found if part is not None]
+    longest = max(part.span_ns for part in drawn)
     gutter = max(len(str(rank.rank)) for rank, _ in found) + 2
     lines: list[Line] = [_heading(whole, frame)]
     has_legend = len(found) + 2 <= frame.height
@@ -79,25 +80,38 @@ def draw(split: Split, frame: Frame) -> list[Strip]:
     shown = found if len(found) <= room else found[: max(room - 1, 1)]
     lines += aired([_rank(rank, part, longest, gutter, whole, frame) for rank, part in shown], room - 1)
     if len(shown) < len(found):
-        rest = [part.span_ns for _, part in found[len(shown) :]]
-        lines.append([(f"  … {len(rest)} more: {duration(min(rest))} to {duration(max(rest))}", "quiet")])
+        lines.append([(_rest([part for _, part in found[len(shown) :]]), "quiet")])
     if not has_legend:
         return strips(lines, frame.width, frame.height, frame.look)
     if lines[-1] and len(lines) < frame.height - 1:
         lines.append([])
-    lines.append(_legend(frame, {name for _, part in found for name, share in shares(part) if share > 0}))
+    lines.append(_legend(frame, {name for part in drawn for name, share in shares(part) if share > 0}))
     return strips(lines, frame.width, frame.height, frame.look)
 
 
-def _found(split: Split) -> tuple[str, list[tuple[RankBreakdown, Breakdown]]]:
-    """What the whole of a bar is called, and every rank that has one: the mean of its complete profiled steps.
+_Ranked = tuple[RankBreakdown, Breakdown | None]
 
-    Where no rank has a complete step, what was traced in all; the two do not stand beside each other.
+
+def _found(split: Split) -> tuple[str, list[_Ranked]]:
+    """What the whole of a bar is called, and every rank with its own: the mean of its complete profiled steps.
+
+    None for a rank that has no such step. Where no rank has one, it is what was traced in all; the two do not stand
+    beside each other. Empty where no rank has either.
     """
-    stepped = [(rank, rank.per_step) for rank in split.ranks if rank.per_step is not None and rank.per_step.span_ns > 0]
-    if stepped:
-        return _STEPPED, stepped
-    return _WHOLE, [(rank, rank.total) for rank in split.ranks if rank.total.span_ns > 0]
+    for whole, parts in (
+        (_STEPPED, [rank.per_step for rank in split.ranks]),
+        (_WHOLE, [rank.total for rank in split.ranks]),
+    ):
+        known = [part if part is not None and part.span_ns > 0 else None for part in parts]
+        if any(part is not None for part in known):
+            return whole, list(zip(split.ranks, known, strict=True))
+    return _WHOLE, []
+
+
+def _rest(parts: list[Breakdown | None]) -> str:
+    """Ranks that find no room, with the shortest and the longest of them that are known."""
+    known = [part.span_ns for part in parts if part is not None]
+    return f"  … {len(parts)} more" + (f": {duration(min(known))} to {duration(max(known))}" if known else "")
 
 
 def _figures(whole: str, frame: Frame) -> tuple[str, ...]:
@@ -114,9 +128,19 @@ def _heading(whole: str, frame: Frame) -> list[Piece]:
     return [(right(figures, frame.width), "quiet")]
 
 
-def _rank(rank: RankBreakdown, part: Breakdown, longest: int, gutter: int, whole: str, frame: Frame) -> list[Piece]:
+def _rank(
+    rank: RankBreakdown, part: Breakdown | None, longest: int, gutter: int, whole: str, frame: Frame
+) -> list[Piece]:
     names = _figures(whole, frame)
     width = frame.width - gutter - _FIGURE * len(names)
+    label = right(str(rank.rank), gutter - 1) + " "
+    if part is None:
+        figures = "".join(right(UNKNOWN, _FIGURE) for _ in names)
+        return [
+            (label, "quiet"),
+            (left("no whole step" if whole == _STEPPED else "", width), "faint"),
+            (figures, "text"),
+        ]
     scale = part.span_ns / longest
     bar = stacked([(name, share * scale) for name, share in shares(part)], width, frame.look)
     known = {
@@ -128,7 +152,7 @@ def _rank(rank: RankBreakdown, part: Breakdown, longest: int, gutter: int, whole
         "exp %": percent(ratio(part.exposed_ns, part.span_ns)),
     }
     figures = "".join(right(known[name], _FIGURE) for name in names)
-    return [(right(str(rank.rank), gutter - 1) + " ", "quiet"), *bar, (figures, "text")]
+    return [(label, "quiet"), *bar, (figures, "text")]
 
 
 def _legend(frame: Frame, drawn: set[str]) -> list[Piece]:

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from rich.cells import cell_len
 from textual.strip import Strip
 
-from meshscope.analysis.traced import Traced, traced
+from meshscope.analysis.traced import Traced, traced, unfinished
 from meshscope.ui.marks.bars import stacked
 from meshscope.ui.marks.cells import Line, Piece, cells, clip, strips
 from meshscope.ui.marks.table import Column, Placed, heading, placed, row
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import Frame, Panel, note
 from meshscope.ui.scene import Scene, version
-from meshscope.ui.words import grouped
-from meshscope.units import UNKNOWN, counted, duration, percent, printable, ranges, ratio
+from meshscope.ui.words import grouped, steps_of
+from meshscope.units import UNKNOWN, counted, duration, percent, printable, ratio
 
 SHARES = ("compute", "hidden", "exposed", "copy", "idle")
 
@@ -23,7 +23,7 @@ _COLUMNS = (
     Column("name", "   trace", 20, is_text=True),
     Column("of", "of", 12, rank=2, is_text=True),
     Column("ranks", "ranks", 5),
-    Column("steps", "steps", 5, rank=4),
+    Column("steps", "profiled", 8, rank=4),
     Column("time", "traced", 9),
     Column("bar", "where it goes", 13, is_text=True, grows=True, most=140, least=8, gap=3),
     Column("exposed", "exposed", 7),
@@ -48,7 +48,10 @@ class Table:
 
 def question(scene: Scene) -> Table:
     """The rows of all runs that are known so far."""
-    return Table(tuple(traced(run) for run in scene.runs), dict(scene.partial))
+    return Table(
+        tuple(unfinished(traced(run)) if run.name in scene.partial else traced(run) for run in scene.runs),
+        dict(scene.partial),
+    )
 
 
 def height(table: Table | None) -> int:
@@ -84,7 +87,7 @@ def _columns(table: Table, frame: Frame) -> tuple[Placed, ...]:
         "name": min(max(longest, 12), max(frame.width // 4, 16), _LONGEST_NAME),
         "of": max(len(_of(found)) for found in rows),
         "events": max(len(grouped(found.events)) for found in rows),
-        "steps": max(*(len(ranges(found.steps, most=3)) for found in rows), 5),
+        "steps": max(*(len(steps_of(found.steps)) for found in rows), 8),
     }
     empty = {
         "exposed": not any(found.mean and found.mean.collective_ns for found in rows),
@@ -117,6 +120,8 @@ def _clipped(name: str, width: int) -> str:
 
 
 def _of(found: Traced) -> str:
+    if found.told:
+        return printable(found.framework)
     kind = found.device_kind.upper() if found.device_kind != "none" else "host"
     return f"{printable(found.framework)} · {kind}" if found.framework else kind
 
@@ -138,7 +143,7 @@ def _row(found: Traced, table: Table, columns: tuple[Placed, ...], frame: Frame)
         ],
         "of": [(_of(found), "quiet")],
         "ranks": [(str(found.ranks), text)],
-        "steps": [(ranges(found.steps, most=3) or UNKNOWN, text)],
+        "steps": [(steps_of(found.steps) or UNKNOWN, text)],
         "time": [(duration(mean.span_ns) if mean else UNKNOWN, text)],
         "bar": bar if found.share else [(clip(found.told or "no device work", width), "faint")],
         "exposed": [(percent(ratio(mean.exposed_ns, mean.span_ns)) if mean else UNKNOWN, text)],

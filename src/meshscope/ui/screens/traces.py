@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from meshscope.analysis.traced import sentence
@@ -31,7 +32,7 @@ class Traces(Board):
     """Looks at an opening several times a second until all is read; leaving ends the reading at once."""
 
     def __init__(self, opening: Opening, look: Look, *, fps: float = 4.0) -> None:
-        super().__init__(look, Scene(None, (), _STILL), of="traces", fps=fps)
+        super().__init__(look, Scene(None, (), _STILL, is_of_traces=True), of="traces", fps=fps)
         self.opening = opening
         self._seen = opening.seen()
         self._drawn: Seen | None = None
@@ -75,7 +76,8 @@ class Traces(Board):
             return
         self._seen = self._drawn = seen
         if before is None or _said(before) != _said(seen):
-            self._look_at(Scene(None, seen.runs, _STILL, partial=seen.partial, refused=seen.refused, notes=seen.notes))
+            told = Scene(None, seen.runs, _STILL, partial=seen.partial, refused=seen.refused, notes=seen.notes)
+            self._look_at(replace(told, is_of_traces=True))
         else:
             self._refresh_header()
 
@@ -85,7 +87,7 @@ class Traces(Board):
         return header.height(width)
 
     def header_lines(self, width: int) -> list[Line]:
-        return progress.lines(self.scene, self.table, self.so_far, width, self.header_height(width))
+        return progress.lines(self.scene, self.table, self._seen, width, self.header_height(width))
 
     def footer_line(self, width: int, *, is_small: bool) -> list[Piece]:
         runs, found = len(self.scene.runs), self.counted("findings")
