@@ -16,7 +16,9 @@ def test_one_collective_is_credited_with_exposed_time_only_where_all_of_it_is_in
     said = sentence(traced(timeline("0 step aaaa\n0 compute ##..\n0 all_reduce ..##")))
     assert "exposed in all-reduce 50.0 % " in said.replace(",", " ")
     both = timeline("0 step aaaaaaaaaa\n0 compute #####.....\n0 all_reduce .....####.\n0 all_gather .........#")
-    assert "exposed in collectives, mostly all-reduce 50.0 %" in sentence(traced(both))
+    assert "exposed 50.0 % (mostly in all-reduce)" in sentence(traced(both))
+    hidden = timeline("0 step aaaa\n0 compute ####\n0 all_reduce ..##")
+    assert "exposed 0.0 %, idle" in sentence(traced(hidden))
     level = timeline("0 step aaaaaaaa\n0 compute ####....\n0 all_reduce ....##..\n0 all_gather ......##")
     assert "exposed in collectives 50.0 %" in sentence(traced(level))
 

@@ -141,15 +141,15 @@ _MOSTLY_FRAC = 0.6
 
 
 def exposed_in(found: Sequence[CollectiveOverlap]) -> str:
-    """Where exposed time is spent, after "in": one kind of collective only where all of it is in that one.
+    """Where exposed time is spent: ``in all-reduce`` only where all of it is in that kind of collective.
 
-    ``collectives, mostly all-reduce`` where one has most of it: a share that is said beside this is that of them all.
+    ``mostly in all-reduce`` where most of it is, else ``in collectives``: a share beside this is that of all kinds.
     """
     total_ns = sum(row.exposed_ns for row in found)
     if not total_ns or found[0].name == "unnamed" or found[0].exposed_ns < total_ns * _MOSTLY_FRAC:
-        return "collectives"
+        return "in collectives"
     name = found[0].name.replace("_", "-")
-    return name if found[0].exposed_ns == total_ns else f"collectives, mostly {name}"
+    return f"in {name}" if found[0].exposed_ns == total_ns else f"mostly in {name}"
 
 
 def _waited(part: Part, window: Window, waits: WindowWaits | None) -> Part:

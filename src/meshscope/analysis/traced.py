@@ -127,6 +127,9 @@ def _late(found: Traced, mean: Breakdown) -> str:
 def _parts(found: Traced, mean: Breakdown) -> list[str]:
     words = [f"computing {percent(ratio(mean.compute_ns, mean.span_ns))}"]
     if mean.collective_ns:
-        where = f" in {found.exposed_in}" if found.exposed_in and mean.exposed_ns else ""
-        words.append(f"exposed{where} {percent(ratio(mean.exposed_ns, mean.span_ns))}")
+        share = percent(ratio(mean.exposed_ns, mean.span_ns))
+        where = found.exposed_in
+        # A share right behind the name of a collective is read as that collective's own.
+        named = f"{share} ({where})" if where.startswith("mostly") else f"{where} {share}"
+        words.append(f"exposed {named if mean.exposed_ns else share}")
     return [*words, f"idle {percent(ratio(mean.idle_ns, mean.span_ns))}"]
