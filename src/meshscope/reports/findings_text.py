@@ -12,7 +12,7 @@ _MARGIN = "      | "
 
 
 def findings_lines(run: Run) -> list[str]:
-    """Nothing where there are none. Code is not folded: it is there to be pasted."""
+    """Nothing where there are none. Code is not folded: it is there to be pasted, and short enough."""
     found = findings(run)
     if not found:
         return []

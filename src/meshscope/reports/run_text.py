@@ -39,7 +39,7 @@ _SHORT = dict(zip(CATEGORIES, ("params", "grads", "optim", "activ", "temp"), str
 
 
 def run_lines(run: Run) -> list[str]:
-    """Lines of at most 80 characters (names of files, and code to paste, may be longer)."""
+    """Lines of at most 80 characters (names of files may be longer)."""
     lines = wrapped(_title(run), indent="")
     lines += _rank_from(run)
     lines += findings_lines(run)

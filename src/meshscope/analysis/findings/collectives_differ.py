@@ -22,7 +22,7 @@ _MOST = 3
 _MOSTLY = 0.5
 """Windows that differ in more of their common numbers than this are not of one run."""
 
-_FIX = """# checks every collective's kind and shape over ranks before it runs, and names the rank that differs:
+_FIX = """# compares every collective's kind and shape over ranks before it runs:
 TORCH_DISTRIBUTED_DEBUG=DETAIL torchrun …"""
 
 

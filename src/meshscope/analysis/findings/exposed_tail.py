@@ -68,8 +68,10 @@ def _smaller(found: Ddp) -> int:
 
 
 def _fix(bucket_bytes: int) -> str:
-    return f"""DistributedDataParallel(model, bucket_cap_mb={bucket_bytes / _MIB:.3g}, gradient_as_bucket_view=True)
-model.register_comm_hook(None, torch.distributed.algorithms.ddp_comm_hooks.default_hooks.bf16_compress_hook)"""
+    return f"""DistributedDataParallel(model, bucket_cap_mb={bucket_bytes / _MIB:.3g})
+# or half the bytes:
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+model.register_comm_hook(None, default_hooks.bf16_compress_hook)"""
 
 
 FINDING = Rule("exposed-tail", exposed_tail)

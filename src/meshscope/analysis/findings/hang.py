@@ -29,11 +29,13 @@ _ENDED_FOR_IT = re.compile(r"\bhangs\b|\bmade progress\b")
 _FRAME = re.compile(r'^\s*File "')
 _TIMED_OUT = re.compile(r"timed out|watchdog caught|collective operation timeout|timeout after", re.IGNORECASE)
 
-_FIX = """# every rank has to reach the same collectives in the same order; find the one that differs:
-TORCH_FR_BUFFER_SIZE=20000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_DISTRIBUTED_DEBUG=DETAIL torchrun …
-# and fail early instead of after ten minutes or more:
-torch.distributed.init_process_group(backend, timeout=datetime.timedelta(seconds=60))"""
-_FIX_JAX = """# no collective under a condition that differs between processes; dump stacks while it hangs:
+_FIX = """# all ranks must reach the same collectives in the same order; find the
+# one that differs, and fail after a minute instead of ten or more:
+TORCH_FR_BUFFER_SIZE=20000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 \\
+TORCH_DISTRIBUTED_DEBUG=DETAIL torchrun …
+torch.distributed.init_process_group(timeout=timedelta(seconds=60))"""
+_FIX_JAX = """# no collective under a condition that differs between processes;
+# dump stacks while it hangs:
 import faulthandler; faulthandler.dump_traceback_later(60, repeat=True)"""
 
 

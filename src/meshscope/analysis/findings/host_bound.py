@@ -27,9 +27,9 @@ _ADVICE = {
     "launch": "Take work out of the loop between launches: compile the model, use a fused optimizer, log less often.",
 }
 _FIXES = {
-    "sync": """if step % 50 == 0: print(loss.item())                        # not in every step
-batch = batch.pin_memory().to(device, non_blocking=True)     # a copy that does not wait
-torch.cuda.set_sync_debug_mode("warn")                       # names what synchronizes""",
+    "sync": """if step % 50 == 0: print(loss.item())   # not in every step
+batch = batch.pin_memory().to(device, non_blocking=True)
+torch.cuda.set_sync_debug_mode("warn")   # names what synchronizes""",
     "allocation": "PYTORCH_ALLOC_CONF=expandable_segments:True torchrun …",
     "launch": """model = torch.compile(model)
 optimizer = torch.optim.AdamW(parameters, fused=True)""",

@@ -19,9 +19,12 @@ from meshscope.units import counted, duration, percent, ratio
 LEAST_FRAC, FEWEST = 0.01, 2
 _TERA = 1e12
 
-_FIX = """torch.cuda.synchronize(); start = time.perf_counter()      # before and after the steps that are timed:
-run_steps(); torch.cuda.synchronize()                      # launches return before their kernels have run"""
-_FIX_JAX = "jax.block_until_ready(state)      # before each reading of the clock: steps return before they have run"
+_FIX = """# launches return before their kernels have run: wait around the clock
+torch.cuda.synchronize(); start = time.perf_counter()
+run_steps(); torch.cuda.synchronize()
+took_s = time.perf_counter() - start"""
+_FIX_JAX = """# steps return before they have run: wait before reading the clock
+jax.block_until_ready(state)"""
 
 
 def impossible_number(run: Run) -> tuple[Finding, ...]:
@@ -43,7 +46,7 @@ def impossible_number(run: Run) -> tuple[Finding, ...]:
         evidence=clocks,
         advice="Host and device are not by one clock in this trace, or one number stands for several launches: what "
         "rests on launches (causes of idle time, latencies) holds for the others only.",
-        fix="python -m torch.utils.collect_env    # driver, CUDA or ROCm: a later one may align the clocks",
+        fix="# what is installed: a later driver may align the clocks\npython -m torch.utils.collect_env",
     )
     return tuple(finding for finding in (wrong, apart) if finding.evidence)
 

@@ -20,11 +20,14 @@ from meshscope.units import counted, duration, percent, ratio
 LEAST_FRAC = 0.05
 _MOSTLY = 0.5
 
-_FIX = """loader = torch.utils.data.DataLoader(dataset, batch_size=batch, num_workers=8, prefetch_factor=4,
-                                     pin_memory=True, persistent_workers=True)
+_FIX = """loader = torch.utils.data.DataLoader(
+    dataset, batch_size=batch, num_workers=8, prefetch_factor=4,
+    pin_memory=True, persistent_workers=True)
 batch = batch.to(device, non_blocking=True)"""
-_FIX_JAX = """# put the next batch on the devices while this step runs; read it in a thread of its own
-following = jax.device_put(next(batches), sharding); loss = step(state, batch); batch = following"""
+_FIX_JAX = """# put the next batch on the devices while this step runs:
+following = jax.device_put(next(batches), sharding)
+state, loss = step(state, batch)
+batch = following"""
 
 
 def input_bound(run: Run) -> tuple[Finding, ...]:

@@ -15,8 +15,9 @@ from meshscope.units import duration, percent, ratio
 
 SHORT_FRAC = 0.5
 
-_FIX = """model = torch.compile(model, mode="reduce-overhead")     # fuses kernels and replays them as one CUDA graph
-optimizer = torch.optim.AdamW(parameters, fused=True)    # one kernel instead of several for each tensor"""
+_FIX = """# fuse kernels, and replay them as one CUDA graph:
+model = torch.compile(model, mode="reduce-overhead")
+optimizer = torch.optim.AdamW(parameters, fused=True)"""
 
 
 def is_short(one: Launches) -> bool:

@@ -13,9 +13,10 @@ from meshscope.units import counted, percent, size
 
 LEAST_BYTES = 256_000_000
 
-_FIX = """# what only one rank holds: evaluation, logging, a gathered state dict; and whole layers that one rank keeps
-torch.distributed.fsdp.fully_shard(block)      # for every block, then for the model
-torch.cuda.set_device(local_rank)              # before anything else: contexts of all ranks land on device 0"""
+_FIX = """# before anything else, or contexts of all ranks land on device 0:
+torch.cuda.set_device(local_rank)
+# shard every block, then the model; gather no state dict on one rank:
+torch.distributed.fsdp.fully_shard(block)"""
 _FIX_JAX = """# see where arrays lie, then shard what one device holds whole:
 jax.debug.visualize_array_sharding(array)"""
 

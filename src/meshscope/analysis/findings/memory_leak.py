@@ -25,10 +25,10 @@ FEWEST = 12
 QUARTERS = 4
 STEADY_FRAC = 0.5
 
-_FIX = """losses.append(loss.item())      # a number, not a tensor that keeps the whole graph alive
-total += loss.detach()          # the same for sums; clear lists and caches that grow with every step"""
-_FIX_JAX = """losses.append(float(loss))                          # a number, not an array on the device
-step = jax.jit(step, donate_argnums=(0, 1))         # the old state's memory is the new one's"""
+_FIX = """losses.append(loss.item())   # a number, not a tensor with its graph
+total += loss.detach()       # the same for sums"""
+_FIX_JAX = """losses.append(float(loss))   # a number, not an array on the device
+step = jax.jit(step, donate_argnums=(0, 1))   # reuse the old state's"""
 
 Floats = npt.NDArray[np.float64]
 

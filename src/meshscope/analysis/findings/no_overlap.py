@@ -19,9 +19,11 @@ MOST_HIDDEN_FRAC = 0.02
 LEAST_FRAC = 0.1
 FEWEST_CALLS = 4
 
-_FIX = """model = torch.nn.parallel.DistributedDataParallel(model)     # reduces while backward computes
-for block in model.blocks: torch.distributed.fsdp.fully_shard(block)   # gathers one block while another computes
-block.set_modules_to_forward_prefetch([next_block]); block.set_modules_to_backward_prefetch([block_before])"""
+_FIX = """# DDP reduces while backward computes, FSDP gathers one block while
+# another computes:
+torch.distributed.fsdp.fully_shard(block)   # each block, then model
+block.set_modules_to_forward_prefetch([next_block])
+block.set_modules_to_backward_prefetch([block_before])"""
 _FIX_JAX = 'XLA_FLAGS="--xla_gpu_enable_latency_hiding_scheduler=true"'
 
 

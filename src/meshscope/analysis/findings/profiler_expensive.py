@@ -16,10 +16,12 @@ from meshscope.units import counted, duration, percent
 LEAST_FRAC, MUCH_FRAC = 0.1, 0.25
 FEWEST_STEPS, FEWEST_WINDOWS = 50, 3
 
-_FIX = """# shorter windows, further apart; and no shapes, stacks or memory in each of them:
-torch.profiler.profile(schedule=torch.profiler.schedule(wait=200, warmup=1, active=1), with_stack=False)"""
-_FIX_JAX = """# two steps at a time: stopping takes longer the more steps a trace holds
-jax.profiler.start_trace(folder); run_two_steps(); jax.profiler.stop_trace()"""
+_FIX = """# shorter windows, further apart, without shapes, stacks and memory:
+schedule = torch.profiler.schedule(wait=200, warmup=1, active=1)
+torch.profiler.profile(schedule=schedule, with_stack=False)"""
+_FIX_JAX = """# two steps at a time: a longer trace takes longer to stop
+jax.profiler.start_trace(folder); run_two_steps()
+jax.profiler.stop_trace()"""
 
 
 def profiler_expensive(run: Run) -> tuple[Finding, ...]:

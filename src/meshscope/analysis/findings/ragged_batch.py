@@ -15,11 +15,13 @@ from meshscope.units import counted
 
 _MOST = 2
 
-_FIX = """# every rank the same number of samples, the rest of the data left out or repeated:
+_FIX = """# every rank the same number of samples:
 sampler = torch.utils.data.DistributedSampler(dataset, drop_last=True)
-loader = torch.utils.data.DataLoader(dataset, batch_size=batch, sampler=sampler, drop_last=True)"""
+loader = torch.utils.data.DataLoader(
+    dataset, batch_size=batch, sampler=sampler, drop_last=True)"""
 _FIX_JAX = """# cut what does not divide, before the batch is put on the devices:
-batch = jax.tree.map(lambda x: x[: len(x) // jax.device_count() * jax.device_count()], batch)"""
+whole = len(batch) // jax.device_count() * jax.device_count()
+batch = batch[:whole]"""
 
 Steps = dict[int, dict[str, list[int]]]
 

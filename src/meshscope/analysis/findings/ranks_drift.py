@@ -21,8 +21,9 @@ from meshscope.units import counted
 TOLERANCE = 1e-6
 REPLICATED = ("ddp", "pmap")
 
-_FIX = """# call the wrapper, not model.module, and leave no_sync() before the last micro-batch:
-model = torch.nn.parallel.DistributedDataParallel(model, device_ids=device_ids)
+_FIX = """# call the wrapper, not model.module; leave no_sync() before the last
+# micro-batch:
+model = torch.nn.parallel.DistributedDataParallel(model)
 loss = loss_function(model(batch)); loss.backward()"""
 _FIX_JAX = """# inside the mapped step, before the update:
 grads = jax.lax.pmean(grads, axis_name="data")"""

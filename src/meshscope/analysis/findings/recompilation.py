@@ -18,10 +18,13 @@ FEWEST = 3
 LEAST_FRAC = 0.01
 _MOST = 3
 
-_FIX = """model = torch.compile(model, dynamic=True)   # or, for one dimension: torch._dynamo.mark_dynamic(batch, 0)
-TORCH_LOGS=recompiles torchrun …              # says which guard failed"""
-_FIX_JAX = """batch = jax.numpy.pad(batch, ((0, 0), (0, length - batch.shape[1])))   # a few lengths instead of any
-jax.config.update("jax_explain_cache_misses", True)                    # says what changed"""
+_FIX = """model = torch.compile(model, dynamic=True)
+# or for one dimension: torch._dynamo.mark_dynamic(batch, 0)
+TORCH_LOGS=recompiles torchrun …   # says which guard failed"""
+_FIX_JAX = """# a few lengths instead of any:
+missing = length - batch.shape[1]
+batch = jax.numpy.pad(batch, ((0, 0), (0, missing)))
+jax.config.update("jax_explain_cache_misses", True)   # what changed"""
 
 
 def recompilation(run: Run) -> tuple[Finding, ...]:

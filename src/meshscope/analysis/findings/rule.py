@@ -17,7 +17,7 @@ class Finding:
     ``cost_ns`` is what it costs in one step (of ``of``'s kind: a usual step, a profiled one, or all that was traced or
     trained where there are none), ``cost_frac`` that as a share of ``of``; NaN where it costs no time that can be told.
     ``ranks`` are those it is about, () for all or none in particular. ``is_grave``: the run stands still, or what it
-    trains or says is wrong. ``fix`` is ready to paste: lines of code, environment or flags.
+    trains or says is wrong. ``fix`` is ready to paste: lines of code, environment or flags, of at most 72 characters.
     """
 
     code: str

@@ -15,10 +15,12 @@ from meshscope.units import counted
 
 FEWEST = 3
 
-_FIX = """torch.manual_seed(seed)                 # while the model is built: the same weights everywhere
-torch.manual_seed(seed + 1 + torch.distributed.get_rank())   # from then on: dropout of its own on each rank"""
-_FIX_JAX = """# inside the mapped step; outside of it: keys = jax.random.split(key, jax.device_count())
-key = jax.random.fold_in(key, jax.lax.axis_index("data"))"""
+_FIX = """torch.manual_seed(seed)   # while the model is built: equal weights
+# from then on each rank draws for itself:
+torch.manual_seed(seed + 1 + torch.distributed.get_rank())"""
+_FIX_JAX = """# inside the mapped step:
+key = jax.random.fold_in(key, jax.lax.axis_index("data"))
+# or outside of it: keys = jax.random.split(key, jax.device_count())"""
 
 
 def same_key(run: Run) -> tuple[Finding, ...]:

@@ -35,11 +35,15 @@ _GRADIENT_BYTES = 4
 """Gradients are reduced in fp32 by the bundled workloads; in bf16 they would be smaller still."""
 
 _FIX_DDP = "DistributedDataParallel(model, bucket_cap_mb=25)"
-_FIX_FSDP = """# one all-gather for several layers: shard groups of blocks instead of every small module
-for group in groups_of_blocks: torch.distributed.fsdp.fully_shard(group)"""
-_FIX_ELSE = "with torch.distributed._coalescing_manager(device=device): ...   # one launch for several small calls"
-_FIX_JAX = """XLA_FLAGS="--xla_gpu_all_reduce_combine_threshold_bytes=134217728 \
---xla_gpu_all_gather_combine_threshold_bytes=134217728 --xla_gpu_reduce_scatter_combine_threshold_bytes=134217728\""""
+_FIX_FSDP = """# one all-gather for several layers instead of each small module:
+for group in groups_of_blocks:
+    torch.distributed.fsdp.fully_shard(group)"""
+_FIX_ELSE = """# several small calls in one launch:
+with torch.distributed._coalescing_manager(device=device): ..."""
+_FIX_JAX = """export XLA_FLAGS="\\
+--xla_gpu_all_reduce_combine_threshold_bytes=134217728 \\
+--xla_gpu_all_gather_combine_threshold_bytes=134217728 \\
+--xla_gpu_reduce_scatter_combine_threshold_bytes=134217728\""""
 
 
 @dataclass(frozen=True)

@@ -29,11 +29,15 @@ LEAST_FRAC, LEAST_SHARED_FRAC = 0.02, 0.05
 CHANCE = 0.01
 
 _FIXES = {
-    "data": "loader = torch.utils.data.DataLoader(dataset, num_workers=8, prefetch_factor=4, persistent_workers=True)",
-    "idle": "py-spy dump --pid PID      # on the late rank: what its host does while its device has nothing to do",
-    "compute": "nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE    # on the late rank's device: throttled, or shared?",
+    "data": """loader = torch.utils.data.DataLoader(
+    dataset, num_workers=8, prefetch_factor=4, persistent_workers=True)""",
+    "idle": """# on the late rank: what its host does while its device idles
+py-spy dump --pid PID""",
+    "compute": """# on the late rank's device: is it throttled, or shared?
+nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE""",
 }
-_FIX_CPU = "top -H -p PID               # on the late rank: its threads, and what else runs on its cores"
+_FIX_CPU = """# on the late rank: its threads, and what else runs on its cores
+top -H -p PID"""
 _ADVICE = {
     "data": "It waits for its batches longer than the others: give its loader more workers, or shards of equal size.",
     "idle": "Its host is late: look for work that only this rank does, such as logging, checkpoints or evaluation.",

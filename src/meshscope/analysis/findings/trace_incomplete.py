@@ -18,10 +18,12 @@ from meshscope.units import counted, percent
 LEAST_DROPPED_FRAC = 0.01
 _MOST = 4
 
-_FIX = """# let every rank end by itself, and wait for the others before any of them leaves:
-prof.stop(); torch.distributed.barrier(); torch.distributed.destroy_process_group()"""
-_FIX_JAX = """# stop before the process ends, also when a step raises:
-with jax.profiler.trace(folder): run_steps(); jax.block_until_ready(state)"""
+_FIX = """# let every rank end by itself, after it has waited for the others:
+prof.stop(); torch.distributed.barrier()
+torch.distributed.destroy_process_group()"""
+_FIX_JAX = """# stops before the process ends, also when a step raises:
+with jax.profiler.trace(folder):
+    jax.block_until_ready(run_steps(state))"""
 
 
 def trace_incomplete(run: Run) -> tuple[Finding, ...]:
