@@ -66,10 +66,14 @@ def draw(found: Found, frame: Frame) -> list[Strip]:
         return strips(_rows(found.findings, at, frame.height, columns), frame.width, frame.height, frame.look)
     room = (frame.height - 1) // _MOST_SHARE
     lines: list[Line] = [heading(columns), *_rows(found.findings, at, room, columns)]
-    about = _about(found.findings[at], frame.width)
-    if len(lines) + 1 + len(about) <= frame.height:
+    words, code = _about(found.findings[at], frame.width), _code(found.findings[at], frame.width)
+    left = frame.height - len(lines)
+    if 1 + len(words) + len(code) <= left:
         lines.append([])
-    return strips([*lines, *about], frame.width, frame.height, frame.look)
+    else:
+        # What to do is worth as much as why: neither takes all of the room.
+        words = words[: max(left - len(code), left // 2)]
+    return strips([*lines, *words, *code], frame.width, frame.height, frame.look)
 
 
 def _rows(found: Sequence[Finding], at: int, room: int, columns: tuple[Placed, ...]) -> list[Line]:
@@ -96,14 +100,17 @@ def _row(one: Finding, columns: tuple[Placed, ...], *, is_chosen: bool) -> list[
 
 
 def _about(one: Finding, width: int) -> list[Line]:
-    """Lines to paste are cut, not folded: the report has them whole."""
     lines: list[Line] = []
     if one.has_cost:
         lines += _folded(f"share of {one.of}", "faint", width)
     for said in one.evidence:
         lines += _folded(said, "text", width)
-    lines += _folded(one.advice, "quiet", width)
-    return [*lines, *([(" " + clip(printable(code), width - 1), "good")] for code in one.fix.splitlines())]
+    return lines + _folded(one.advice, "quiet", width)
+
+
+def _code(one: Finding, width: int) -> list[Line]:
+    """Lines to paste are cut, not folded: the report has them whole."""
+    return [[(" " + clip(printable(code), width - 1), "good")] for code in one.fix.splitlines()]
 
 
 def _folded(text: str, role: str, width: int) -> list[Line]:
