@@ -254,3 +254,47 @@ def test_an_event_that_cannot_be_mended_is_none() -> None:
     assert mended(b'{"name": a "b"}') is None
     assert mended(b'{"name": "a", "ts": 1') is None
     assert mended(b"{" + b'"' * 1_200_000) is None
+
+
+NESTED = {
+    "keys of the head": b'"config": {"profiler": {"record_shapes": true}, "schemaVersion": 1, "host_name": "h"}',
+    "a list of events": b'"config": {"traceEvents": [{"ph": "X", "name": "no"}], "schemaVersion": 1}',
+    "a list of events among others": b'"config": [{"traceEvents": [{"ph": "X", "name": "no"}]}]',
+    "a whole trace as text": rb'"config": "{\"schemaVersion\": 1, \"traceEvents\": [{\"ph\": \"X\"}]}"',
+}
+
+
+@pytest.mark.parametrize("kind", NESTED)
+@pytest.mark.parametrize("size", [7, 40, 1 << 20])
+def test_only_the_keys_of_the_object_itself_begin_a_trace(kind: str, size: int) -> None:
+    listed = b'"traceEvents": [' + BEFORE + b", " + AFTER + b"]"
+    head = b'"schemaVersion": 1, "distributedInfo": {"rank": 3}'
+    for pairs in (
+        (head, NESTED[kind], listed),
+        (listed, NESTED[kind], head),
+        (NESTED[kind], listed, NESTED[kind], head),
+    ):
+        document, found = read(b"{" + b", ".join(pairs) + b"}\n", size)
+        assert found == ["before", "after"]
+        assert document.is_complete
+        assert document.is_closed
+        assert not document.dropped
+        assert document.metadata["distributedInfo"] == {"rank": 3}
+        assert "config" in document.metadata
+
+
+def test_an_event_that_holds_a_key_of_the_head_is_no_second_trace() -> None:
+    document, found = among(b'{"ph": "X", "name": "op", "ts": 2, "args": {"record_shapes": NaN, "schemaVersion": 1}}')
+    assert found == ["op"]
+    assert document.repaired == {NOT_FINITE: 1}
+    assert not document.dropped
+
+
+@pytest.mark.parametrize("size", [7, 1 << 20])
+@pytest.mark.parametrize("text", [b'{"traceEvents": [' + BEFORE + b'], "k": 1}', b"[" + BEFORE + b"]"])
+def test_text_after_the_end_is_told_and_costs_nothing(text: bytes, size: int) -> None:
+    document, found = read(text + b'\n\0\0junk, "a": 5}', size)
+    assert found == ["before"]
+    assert document.is_closed
+    assert document.dropped == {chrome.AFTER_END: 1}
+    assert "a" not in document.metadata

@@ -16,8 +16,9 @@ from made_traces import UNIX_NS, Event, kernel, span, write_kineto
 from meshscope.analysis.breakdown import Breakdown, measure
 from meshscope.errors import TraceError
 from meshscope.readers import read
-from meshscope.readers.chrome import CUT_SHORT, DAMAGED, METADATA
+from meshscope.readers.chrome import AFTER_END, CUT_SHORT, DAMAGED, METADATA
 from meshscope.readers.chrome_mending import BAD_QUOTE, BAD_TEXT, NOT_FINITE
+from meshscope.readers.stream import AFTER_GZIP, BAD_TRAILER
 from meshscope.spans import Window
 
 GOOD: list[Event] = [
@@ -221,3 +222,37 @@ def test_a_file_that_is_packed_twice_or_named_wrongly_is_read_by_what_it_is(tmp_
     assert figures(one(tmp_path, text(GOOD), "t.json.gz")) == GOOD_NS
     plain = write_kineto(tmp_path / "plain.json", GOOD)
     assert figures(read(plain)[0]) == GOOD_NS
+
+
+PACKED = gzip.compress(text(GOOD).encode(), mtime=0)
+BEHIND = {
+    "bytes that are no gzip": (PACKED + b"garbage" * 9, AFTER_GZIP),
+    "a wrong checksum": (PACKED[:-8] + b"abcd" + PACKED[-4:], BAD_TRAILER),
+    "a wrong length": (PACKED[:-4] + b"abcd", BAD_TRAILER),
+    "a second member that is none": (PACKED + b"\x1f\x8bgarbage", BAD_TRAILER),
+} | {f"a trailer without {lost} bytes": (PACKED[:-lost], BAD_TRAILER) for lost in range(1, 9)}
+
+
+@pytest.mark.parametrize("kind", BEHIND)
+def test_damage_behind_a_whole_text_is_told_and_costs_nothing(tmp_path: Path, kind: str) -> None:
+    packed, reason = BEHIND[kind]
+    window = one(tmp_path, packed, "t.json.gz")
+    assert window.is_complete
+    assert window.counts.dropped == {reason: 1}
+    assert figures(window) == GOOD_NS
+
+
+def test_text_behind_a_whole_trace_is_counted(tmp_path: Path) -> None:
+    window = one(tmp_path, text(GOOD) + "garbage")
+    assert window.is_complete
+    assert window.counts.dropped == {AFTER_END: 1}
+    assert figures(window) == GOOD_NS
+
+
+def test_a_file_cut_before_its_device_events_says_so(tmp_path: Path) -> None:
+    host = [span("aten::mm", at, 1, cat="cpu_op") for at in range(20)]
+    whole = text([*host, *GOOD])
+    window = one(tmp_path, whole[: whole.index("aten::mm", len(whole) // 3) + 20])
+    assert window.cannot_say[0][0] == "breakdown"
+    assert "cut before any device event" in window.cannot_say[0][1]
+    assert "only host activity" not in window.cannot_say[0][1]

@@ -13,12 +13,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from meshscope.readers.chrome_mending import as_event, encoded, mended
+from meshscope.readers.chrome_around import Stop, walk
+from meshscope.readers.chrome_mending import BAD_QUOTE, as_event, encoded, mended
 from meshscope.readers.chrome_metadata import SCAN, metadata, names_top_level, no_events, repeats_top_level
+from meshscope.readers.stream import BAD_TRAILER, Source
 
 Entry = TypeVar("Entry")
 
@@ -27,6 +29,7 @@ DAMAGED = "not JSON"
 NOT_AN_EVENT = "not an event"
 METADATA = "metadata that is not JSON"
 SECOND_HEAD = "another trace begins inside this one"
+AFTER_END = "text after the end"
 
 # The list's own key; an event where damage has taken that away.
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[|(?=\{\s*"ph"\s*:\s*")')
@@ -41,6 +44,7 @@ _VIEW_BYTES = 1 << 18
 _HEAD_LIMIT_BYTES = 1 << 28
 _LONGEST_ENTRY_BYTES = 1 << 26
 _DEEP = 500
+_BLANK = b" \t\r\n\0"
 
 
 @dataclass
@@ -48,8 +52,8 @@ class Document(Generic[Entry]):
     """``decode`` turns the text of a JSON list into entries or raises ``msgspec.MsgspecError``.
 
     After :meth:`batches` is exhausted ``metadata`` holds the top-level keys but ``traceEvents``, ``dropped`` and
-    ``repaired`` count damage by reason, ``is_complete`` tells whether the list's own end was seen, and ``is_bare``
-    whether the file is a list without an object around it.
+    ``repaired`` count damage by reason, ``is_complete`` tells whether the list's own end was seen, ``is_closed``
+    whether that of the object around it was too, and ``is_bare`` whether the file is a list without such an object.
     """
 
     blocks: Iterator[bytes | memoryview]
@@ -61,6 +65,9 @@ class Document(Generic[Entry]):
     is_bare: bool = False
     _rest: bytes = b""
     _searched: int = 0
+    _walked: int = 0
+    _end: int = -1  # behind the object's brace
+    _is_odd: bool = False  # what follows the list is no JSON object's end
 
     def batches(self) -> Iterator[list[Entry]]:
         """Raises TraceError when there is no ``traceEvents``."""
@@ -70,7 +77,11 @@ class Document(Generic[Entry]):
             yield from self._drain(is_all=False)
         yield from self._drain(is_all=True)
         if self.is_complete:
-            self._take_metadata(self._rest)
+            self._take_end()
+
+    @property
+    def is_closed(self) -> bool:
+        return self.is_complete and (self.is_bare or self._end >= 0)
 
     def _add(self, block: bytes | memoryview) -> None:
         self._rest += block
@@ -80,21 +91,22 @@ class Document(Generic[Entry]):
         if text.lstrip()[:1] == b"[":
             self.is_bare = True
             return text.lstrip()[1:]
-        found = _EVENTS.search(text)
-        while found is None and len(text) < _HEAD_LIMIT_BYTES:
+        at = len(text) - len(text.lstrip()) + 1
+        while (place := _head(text, at, is_all=False)).last < 0 and len(text) < _HEAD_LIMIT_BYTES:
             block = bytes(next(self.blocks, b""))
             if not block:
                 break
-            text += block
-            found = _EVENTS.search(text, max(0, len(text) - len(block) - 64))
-        if found is None:
+            text, at = text + block, place.first
+        if place.last < 0:
+            place = _head(text, place.first, is_all=True)
+        if place.last < 0:
             raise no_events(text)
-        if repeats_top_level(text[: found.end()]):
-            self.dropped[SECOND_HEAD] += 1
-        elif not found[0]:
-            self.dropped[METADATA] += 1
-        self._take_metadata(text[: found.start()])
-        return text[found.end() :]
+        if place.is_torn:
+            reason = SECOND_HEAD if repeats_top_level(text[: place.last]) else METADATA
+            if reason == SECOND_HEAD or not place.is_named:
+                self.dropped[reason] += 1
+        self._take_metadata(text[: place.first])
+        return text[place.last :]
 
     def _drain(self, *, is_all: bool) -> Iterator[list[Entry]]:
         """Entries of the text at hand; one that is not whole yet waits unless that is all."""
@@ -114,17 +126,44 @@ class Document(Generic[Entry]):
 
     def _goes_on(self) -> bool:
         """Whether events follow the end of the list: two writers, or an end that damage made."""
+        if not self._is_past():
+            return False
         found = _EVENTS.search(self._rest, self._searched)
         if found is None:
-            self._searched = max(0, len(self._rest) - 64)
+            self._searched = max(self._searched, len(self._rest) - 64)
             if len(self._rest) > _LONGEST_ENTRY_BYTES:
-                self._take_metadata(self._rest)
+                self._take_end()
                 self._rest, self._searched = b"", 0
+                self._end = min(self._end, 0)
             return False
         self.dropped[SECOND_HEAD if found[0] else DAMAGED] += 1
-        self._rest, self._searched = self._rest[found.end() :], 0
+        if self._end >= 0:
+            self._take_metadata(self._rest[: self._end])
+        self._rest = self._rest[found.end() :]
+        self._searched, self._walked, self._end, self._is_odd = 0, 0, -1, False
         self.is_complete = False
         return True
+
+    def _is_past(self) -> bool:
+        """Whether the object around the list has ended, or what follows the list is none of its pairs."""
+        if self.is_bare or self._is_odd or self._end >= 0:
+            return True
+        found = walk(self._rest, self._walked)
+        self._walked = self._searched = found.first
+        self._is_odd = found.stop not in (Stop.OPEN, Stop.CLOSED)
+        if found.stop == Stop.CLOSED:
+            self._end = self._searched = found.last
+        return found.stop != Stop.OPEN
+
+    def _take_end(self) -> None:
+        """What stands behind the list: the rest of the object, and what follows that."""
+        end = len(self._rest) if self._end < 0 else self._end
+        lost = self.dropped[METADATA]
+        if not self.is_bare:
+            self._take_metadata(self._rest[:end])
+        is_odd = (self._is_odd or self.is_bare) and lost == self.dropped[METADATA]
+        if self._rest[0 if is_odd else end :].strip(_BLANK):
+            self.dropped[AFTER_END] = 1
 
     def _batch(self, text: bytes, *, is_all: bool) -> tuple[list[Entry], int]:
         """Entries from the beginning of ``text``, as many as decode at once, and the bytes they took."""
@@ -168,10 +207,11 @@ class Document(Generic[Entry]):
             return self._mended(text.rstrip(b" \t\r\n,"))
 
     def _mended(self, text: bytes) -> list[Entry]:
-        if names_top_level(text):
+        found = mended(text)
+        # Where no quote had to be guessed, the keys are this entry's own and deeper ones, whatever they are called.
+        if (found is None or found[1] == BAD_QUOTE) and names_top_level(text):
             self.dropped[SECOND_HEAD] += 1
             return []
-        found = mended(text)
         if found is None:
             self.dropped[DAMAGED] += 1
             return []
@@ -188,6 +228,39 @@ class Document(Generic[Entry]):
         self.metadata.update((key, value) for key, value in found.items() if key != "traceEvents")
         if lost:
             self.dropped[METADATA] += lost
+
+
+def packing(source: Source, *, is_closed: bool) -> Counter[str]:
+    """Damage of a file's packing, by reason. Where the text in it is closed, what is damaged is what follows that."""
+    damage = Counter({source.after: 1} if source.after else {})
+    if source.cut_short:
+        damage[BAD_TRAILER if is_closed else CUT_SHORT] = 1
+    return damage
+
+
+class _Place(NamedTuple):
+    """Where the pair that holds the events begins, and where their list does; −1 for the latter until it is seen."""
+
+    first: int
+    last: int = -1
+    is_torn: bool = False  # the text before it is no pairs
+    is_named: bool = True
+
+
+def _head(text: bytes, at: int, *, is_all: bool) -> _Place:
+    """The list of events, from ``at`` on, which is behind the object's brace or one of its pairs."""
+    found = walk(text, at)
+    if found.stop == Stop.EVENTS:
+        return _Place(found.first, found.last)
+    if found.stop == Stop.TORN_EVENTS:
+        return _Place(found.first, found.last, is_torn=True, is_named=False)
+    if found.stop == Stop.CLOSED or (found.stop == Stop.OPEN and not is_all):
+        return _Place(found.first)
+    # Damage: the first key of that name counts, however deep. Where nothing is found yet, this is begun anew.
+    events = _EVENTS.search(text, found.first)
+    if events is None:
+        return _Place(found.first)
+    return _Place(events.start(), events.end(), is_torn=True, is_named=bool(events[0]))
 
 
 def _listed(text: bytes, end: int) -> bytes:

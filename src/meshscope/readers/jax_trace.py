@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from meshscope.readers.chrome import CUT_SHORT, Document
+from meshscope.readers.chrome import CUT_SHORT, Document, packing
 from meshscope.readers.reader import Reader
 from meshscope.readers.stream import Source
 from meshscope.readers.tables import Table
@@ -70,8 +70,9 @@ def read(path: Path, *, t0_unix_ns: int | None = None, device_kind: str = "") ->
     document = Document(source.blocks(), _decode)
     for batch in document.batches():
         gathered.take(batch)
-    dropped = gathered.dropped + document.dropped
-    if source.cut_short or not document.is_complete:
+    damage = packing(source, is_closed=document.is_closed)
+    dropped = (gathered.dropped + document.dropped) | damage
+    if not document.is_complete:
         dropped[CUT_SHORT] = dropped[CUT_SHORT] or 1
     found = space(gathered.content())
     windows = windows_of(replace(found, dropped=found.dropped + dropped), path.name, t0_unix_ns)

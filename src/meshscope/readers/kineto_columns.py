@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from meshscope import fast
 from meshscope.errors import TraceError
-from meshscope.readers.chrome import CUT_SHORT, DAMAGED, NOT_AN_EVENT, Document
+from meshscope.readers.chrome import CUT_SHORT, DAMAGED, NOT_AN_EVENT, Document, packing
 from meshscope.readers.decimals import nanoseconds
 from meshscope.readers.growing import Growing, taken
 from meshscope.readers.kineto_pairs import pairs
@@ -300,11 +300,14 @@ class Gathering:
         ):
             self.parts[name].append(np.array(values, dtype=np.int64))
 
-    def columns(self, document: Document[Event], cut_short: str) -> Columns:
+    def columns(self, document: Document[Event], source: Source | None = None) -> Columns:
         dropped = Counter(document.dropped) + Counter(self.take_pairs())
+        damage = packing(source, is_closed=document.is_closed) if source else Counter()
+        dropped |= damage  # the larger of two counts
+        is_complete = document.is_complete and CUT_SHORT not in damage
         whole = {name: parts.whole() for name, parts in self.parts.items()}
         categories = _lower(whole["category"], tuple(str(c or "") for c in self.categories))
-        if cut_short or not document.is_complete:
+        if not is_complete:
             dropped.setdefault(CUT_SHORT, 1)
         return Columns(
             **whole,
@@ -319,7 +322,7 @@ class Gathering:
             read=self.read + document.dropped[DAMAGED] + document.dropped[NOT_AN_EVENT],
             dropped=dict(dropped),
             repaired=dict(document.repaired),
-            is_complete=document.is_complete and not cut_short,
+            is_complete=is_complete,
         )
 
 
@@ -334,7 +337,7 @@ def columns(path: Path) -> Columns:
             f"{path.name} is a JSON list of something else than trace events.",
             hint="Give the file that torch.profiler's export_chrome_trace wrote.",
         )
-    return gathering.columns(document, source.cut_short)
+    return gathering.columns(document, source)
 
 
 def _document(source: Source, gathering: Gathering) -> Document[Event]:

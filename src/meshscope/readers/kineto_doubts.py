@@ -88,6 +88,8 @@ def none_why(found: Columns) -> str:
     seen = Counter({name: count for name, count in zip(found.categories, rows, strict=True) if count})
     if found.dropped.get(LOST):
         return f"device events: {found.dropped[LOST]}, and none of them with a time"
+    if not found.is_complete:
+        return f"the file was cut before any device event (entries read: {found.read})"
     if not seen:
         return f"no event with a duration (entries read: {found.read})"
     return _no_device_why(seen)

@@ -22,17 +22,23 @@ Room = Callable[[int], memoryview]
 
 _GZIP = b"\x1f\x8b"
 BLOCK_BYTES = 1 << 22
+AFTER_GZIP = "bytes after the end of the gzip data"
+BAD_TRAILER = "damaged gzip trailer"
 _STEP_BYTES = 1 << 14
 _MOST_PACKED = 1100  # deflate makes nothing smaller than by this factor
 
 
 @dataclass
 class Source:
-    """One file being read. ``cut_short`` says why its content ended before its end; "" when it did not."""
+    """One file being read.
+
+    ``cut_short`` says why its content ended before its end, and ``after`` what followed that end; "" when nothing did.
+    """
 
     path: Path
     block_bytes: int = BLOCK_BYTES
     cut_short: str = field(default="", init=False)
+    after: str = field(default="", init=False)
 
     @property
     def content_bytes(self) -> int:
@@ -90,6 +96,9 @@ class Source:
                 unpacker = None if unpacker.eof else unpacker
                 given += len(block)
                 yield block
+                if unpacker is None and not _GZIP.startswith(packed[: len(_GZIP)]):
+                    self.after = AFTER_GZIP
+                    return
             if unpacker is not None:
                 yield unpacker.flush()
                 self.cut_short = "" if unpacker.eof else "the gzip data end early"
@@ -131,10 +140,15 @@ def _up_to_damage(file: IO[bytes], skip: int) -> Iterator[bytes]:
 
 
 def _bytewise(unpacker: Any, packed: bytes) -> Iterator[bytes]:
+    """Byte for byte on either side, so that nothing which comes before the damage waits in the unpacker."""
     with suppress(zlib.error):
-        while packed and not unpacker.eof:
-            yield unpacker.decompress(packed, 1)
-            packed = unpacker.unconsumed_tail
+        for at in range(len(packed)):
+            piece = unpacker.decompress(packed[at : at + 1], 1)
+            while piece:
+                yield piece
+                piece = unpacker.decompress(unpacker.unconsumed_tail, 1)
+            if unpacker.eof:
+                return
 
 
 @cache

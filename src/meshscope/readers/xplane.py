@@ -46,6 +46,8 @@ def read(path: Path, *, t0_unix_ns: int | None = None, device_kind: str = "") ->
     found = space(b"".join(source.blocks()))
     if source.cut_short:
         found.dropped.setdefault(CUT_SHORT, 1)
+    if source.after:
+        found.dropped[source.after] = 1
     return windows_of(found, path.name, t0_unix_ns)
 
 

@@ -33,7 +33,7 @@ def gathered(document: Document[Event], gathering: Gathering) -> Columns | str:
             gathering.take(batch)
     except TraceError as error:
         return error.message
-    return gathering.columns(document, "")
+    return gathering.columns(document)
 
 
 def both(blocks: list[bytes]) -> tuple[Columns | str, Columns | str]:
