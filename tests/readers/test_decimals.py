@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meshscope.readers.decimals import UNKNOWN_NS, nanoseconds
+from meshscope.readers.decimals import BEFORE_NS, BEYOND_NS, RATHER_NS, UNKNOWN_NS, nanoseconds
 
 
 def tokens(texts: list[str]) -> list[msgspec.Raw]:
@@ -17,7 +17,7 @@ def tokens(texts: list[str]) -> list[msgspec.Raw]:
 
 def by_decimal(text: str) -> int:
     exact = int((Decimal(text) * 1000).to_integral_value())
-    return exact if abs(exact) < 2**63 else UNKNOWN_NS
+    return exact if abs(exact) < 2**63 - 4 else RATHER_NS if 946_684_800 * 10**9 <= Decimal(text) < 2**62 else BEYOND_NS
 
 
 whole = st.integers(0, 10**17).map(str)
@@ -50,3 +50,8 @@ def test_what_is_no_number_is_unknown_and_costs_its_neighbours_nothing() -> None
 
 def test_no_tokens_are_no_times() -> None:
     assert nanoseconds([]).tolist() == []
+
+
+def test_a_number_beyond_int64_is_told_from_none_and_so_is_one_that_counts_nanoseconds() -> None:
+    found = nanoseconds(tokens(["1e20", "-1e20", "1e17", "-1e17", "1790000000000000000", "1e999999999"])).tolist()
+    assert found == [BEYOND_NS, BEFORE_NS, BEYOND_NS, BEFORE_NS, RATHER_NS, BEYOND_NS]

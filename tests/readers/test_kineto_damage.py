@@ -256,3 +256,22 @@ def test_a_file_cut_before_its_device_events_says_so(tmp_path: Path) -> None:
     assert window.cannot_say[0][0] == "breakdown"
     assert "cut before any device event" in window.cannot_say[0][1]
     assert "only host activity" not in window.cannot_say[0][1]
+
+
+def test_a_rank_that_is_written_as_text_is_one(tmp_path: Path) -> None:
+    told = {"rank": "3", "world_size": "4"}
+    window = one(tmp_path, text(GOOD, distributedInfo=told))
+    assert (window.rank, window.rank_from, window.world) == (3, "trace", 4)
+    assert one(tmp_path, text(GOOD, distributedInfo={"rank": "first"})).rank_from != "trace"
+
+
+@pytest.mark.parametrize(
+    ("factor", "shift", "why"),
+    [(1000, 0, "are these nanoseconds?"), (1, 10**17, "time out of range"), (-(10**4), 0, "negative time")],
+)
+def test_times_that_cannot_be_are_told_from_none(tmp_path: Path, factor: int, shift: int, why: str) -> None:
+    moved = [event | {"ts": (event["ts"] + UNIX_NS // 1000) * factor + shift} for event in GOOD]
+    window = one(tmp_path, json.dumps({"traceEvents": moved}))
+    assert [reason for reason in window.counts.dropped if why in reason]
+    assert window.counts.dropped.keys().isdisjoint({"no time", "no duration"})
+    assert why in window.cannot_say[0][1]

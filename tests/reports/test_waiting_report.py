@@ -68,6 +68,16 @@ def test_a_lone_rank_is_told_what_cannot_be_said_of_it() -> None:
     assert {"transfer_ns", "algbw_bytes_per_s", "wait_ns"} <= {doubt["what"] for doubt in found["cannot_say"]}
 
 
+def test_what_only_some_ranks_cannot_say_names_them() -> None:
+    first, *others = straggling().windows
+    cut = [replace(one, cannot_say=(("breakdown", "the file was cut"),)) for one in others]
+    assert f"cannot say breakdown of rank {others[0].rank}: the file was cut" in words(
+        run_of([first, cut[0], *others[1:]])
+    )
+    text = words(run_of([replace(first, cannot_say=cut[0].cannot_say), *cut]))
+    assert "cannot say breakdown: the file was cut" in text
+
+
 def test_json_has_waiting_lateness_and_the_straggler() -> None:
     found = said(straggling())
     assert found["waiting"]["residual_ns"] == 0

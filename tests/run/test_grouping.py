@@ -109,6 +109,7 @@ def test_a_copy_of_a_rank_spoils_nothing_and_is_named(tmp_path: Path) -> None:
         ([0, 1, 3, 4], 8, "ranks 2, 5–7 of 8 are not here"),
         ([0, 1, 2], 4, "rank 3 of 4 is not here"),
         ([5], 6, "ranks 0–4 of 6 are not here"),
+        ([0, 1], 10**9, "999999998 of the 1000000000 ranks that a file tells of are not here"),
         ([0, 1], 2, None),
         ([0, 1], None, None),
     ],

@@ -13,8 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 UNKNOWN_NS = np.iinfo(np.int64).min
-"""Stands for a token that is no number, or one beyond int64."""
+"""Stands for a token that is no number."""
 
+BEYOND_NS, BEFORE_NS, RATHER_NS = (UNKNOWN_NS + n for n in (1, 2, 3))
+"""Stand for numbers beyond int64: too large, too small, and such as are a wall time if they count nanoseconds."""
+
+_LARGEST = 2**63 - 5
+_WALL_NS = 946_684_800 * 10**9, 2**62  # the years 2000 and 2116
 _COMMA, _DOT, _ZERO, _NINE = (ord(c) for c in ",.09")
 _LONGEST_TOKEN = 400
 _EXACT = Context(prec=_LONGEST_TOKEN)
@@ -99,7 +104,12 @@ def _slowly(token: bytes) -> int:
         value = Decimal(token.decode("ascii").strip().strip('"'))
         if not value:
             return 0
-        exact = int(value.scaleb(3, _EXACT).to_integral_value()) if value.adjusted() < _FITS else int(UNKNOWN_NS)
+        if value.is_finite() and value.adjusted() >= _FITS:
+            return int(BEFORE_NS if value < 0 else BEYOND_NS)
+        exact = int(value.scaleb(3, _EXACT).to_integral_value())
     except (ArithmeticError, UnicodeDecodeError, ValueError):
         return int(UNKNOWN_NS)
-    return exact if abs(exact) < 2**63 else int(UNKNOWN_NS)
+    if abs(exact) <= _LARGEST:
+        return exact
+    is_wall_time = _WALL_NS[0] <= value < _WALL_NS[1]
+    return int(RATHER_NS if is_wall_time else BEYOND_NS if exact > 0 else BEFORE_NS)

@@ -199,4 +199,4 @@ def _samples(parts: list[Readings]) -> tuple[SampleTable, tuple[tuple[str, str, 
     )  # fmt: skip
 
 
-RECORD_READER = RecordReader(format="device log", names=_NAMES, sniff=sniff, read=read)
+RECORD_READER = RecordReader(format="device log", names=_NAMES, sniff=sniff, read=read, called=".csv, .log, .txt, .out")

@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime
 import numpy as np
 import numpy.typing as npt
 
-from meshscope.readers.decimals import UNKNOWN_NS, nanoseconds
+from meshscope.readers.decimals import RATHER_NS, UNKNOWN_NS, nanoseconds
 
 Ints = npt.NDArray[np.int64]
 
@@ -58,7 +58,8 @@ def times(cells: Sequence[str]) -> Times:
     """Of cells with a date and a clock (a split one joined by a space), clocks alone, or unix seconds."""
     if cells and all(_UNIX.match(cell) for cell in cells):
         # Unix seconds, a million times over, are read from their digits like the microseconds of a trace.
-        return Times(nanoseconds([f"{cell}e6".encode() for cell in cells]), is_unix=True)
+        time_ns = nanoseconds([f"{cell}e6".encode() for cell in cells])
+        return Times(np.where(time_ns > RATHER_NS, time_ns, UNKNOWN_NS), is_unix=True)
     if cells and all(_ISO.match(cell) for cell in cells):
         return Times(np.array([_iso_ns(cell) for cell in cells], dtype=np.int64), is_unix=True)
     if cells and all(is_clock(cell) for cell in cells):

@@ -220,4 +220,6 @@ def _where(frames: Any) -> str:
     return f"{frame.get('name', '')} ({file}:{frame.get('line', '')})"
 
 
-RECORD_READER = RecordReader(format="flight recorder dump", names=_NAMES, sniff=sniff, read=read)
+RECORD_READER = RecordReader(
+    format="flight recorder dump", names=_NAMES, sniff=sniff, read=read, called="nccl_trace_rank_0, fr_dump_0"
+)

@@ -154,6 +154,8 @@ def _distributed(found: Columns, key: str) -> int:
     """A number of ``distributedInfo``, −1 where it is not said."""
     said = found.metadata.get("distributedInfo")
     value = said.get(key) if isinstance(said, dict) else None
+    if isinstance(value, str) and _WHOLE.match(value):
+        value = int(value)
     return value if isinstance(value, int) and 0 <= value < 2**31 else -1
 
 

@@ -11,12 +11,23 @@ from meshscope.kinds import Kind
 from meshscope.readers.chrome import DAMAGED, SECOND_HEAD
 from meshscope.readers.kineto_columns import RUNTIME, Columns
 from meshscope.readers.kineto_repairs import LOST, device_rows
-from meshscope.readers.time_bounds import TORN, is_torn
+from meshscope.readers.time_bounds import (
+    NEGATIVE,
+    NO_DURATION,
+    NO_TIME,
+    OUT_OF_RANGE,
+    RATHER_NANOSECONDS,
+    TOO_EARLY,
+    TOO_LONG,
+    TORN,
+    is_torn,
+)  # fmt: skip
 
 Doubt = tuple[str, str]
 Ints = npt.NDArray[np.int64]
 
 _HOST = ("cpu_op", "operator", *RUNTIME)
+_UNTIMED = (NO_TIME, NO_DURATION, RATHER_NANOSECONDS, OUT_OF_RANGE, TOO_EARLY, NEGATIVE, TOO_LONG)
 _SEVERAL = "and whose device events are whose cannot be told; trace to one path per rank"
 # A process counts as one with this share of the largest one's rows, and this many of its own: one damaged id, or one
 # row that an exporter gave to somebody else, is no second rank.
@@ -90,6 +101,11 @@ def none_why(found: Columns) -> str:
         return f"device events: {found.dropped[LOST]}, and none of them with a time"
     if not found.is_complete:
         return f"the file was cut before any device event (entries read: {found.read})"
+    untimed = {why: found.dropped[why] for why in _UNTIMED if found.dropped.get(why)}
+    if not seen and untimed:
+        return (
+            "no event with a time that can be (" + "; ".join(f"{count}: {why}" for why, count in untimed.items()) + ")"
+        )
     if not seen:
         return f"no event with a duration (entries read: {found.read})"
     return _no_device_why(seen)

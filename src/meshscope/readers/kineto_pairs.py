@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from meshscope.readers.decimals import UNKNOWN_NS
+from meshscope.readers.decimals import RATHER_NS
 
 Ints = npt.NDArray[np.int64]
 
@@ -40,7 +40,7 @@ def pairs(halves: Sequence[Half], time_ns: Ints) -> tuple[list[int], list[int], 
     begins: list[int] = []
     ends: list[int] = []
     alone = 0
-    timed = np.flatnonzero(time_ns != UNKNOWN_NS)
+    timed = np.flatnonzero(time_ns > RATHER_NS)
     for row in timed[np.argsort(time_ns[timed], kind="stable")].tolist():
         half = halves[row]
         waiting = opened[half.pid, half.tid]

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from meshscope.readers.decimals import UNKNOWN_NS
+from meshscope.readers.decimals import BEFORE_NS, BEYOND_NS, RATHER_NS, UNKNOWN_NS
 from meshscope.readers.kineto_columns import COPY, KERNEL, PER_ALLOCATION, PER_ROW, Columns
 from meshscope.readers.time_bounds import (
     DAY_NS,
@@ -19,7 +19,10 @@ from meshscope.readers.time_bounds import (
     NEGATIVE,
     NO_DURATION,
     NO_TIME,
+    OUT_OF_RANGE,
+    RATHER_NANOSECONDS,
     STRAY,
+    TOO_EARLY,
     TOO_LONG,
     is_torn,
     is_wide,
@@ -33,7 +36,7 @@ Mask = npt.NDArray[np.bool_]
 LOST = "device event without a time"
 THREADLESS = "operator without a thread"
 TWICE = "device event written twice"
-LOST_ALLOCATION = "allocator event without a time"
+LOST_ALLOCATION = "allocator event without a time that can be"
 RUNAWAY = "runaway duration, cut at the next event of its stream"
 
 _RUNAWAY_NS = NS_PER_MS
@@ -42,8 +45,9 @@ _RUNAWAY_NS = NS_PER_MS
 def repaired(found: Columns) -> Columns:
     """The rows with a believable time. What was dropped or mended is added to ``dropped`` and ``repaired``."""
     found = replace(found, dropped=dict(found.dropped), repaired=dict(found.repaired))
-    found = _without(found, _no_time(found), NO_TIME)
+    found = _within(found)
     found = _without(found, found.dur_ns == UNKNOWN_NS, NO_DURATION)
+    found = _without(found, (found.dur_ns == BEYOND_NS) | (found.dur_ns == RATHER_NS), TOO_LONG)
     found = _without(found, found.dur_ns < 0, NEGATIVE)
     found = _without(found, _lost(found), LOST)
     found = _without(found, _strays(found), STRAY)
@@ -72,9 +76,12 @@ def _without(found: Columns, rows: Mask, reason: str) -> Columns:
     return found.kept(~rows)
 
 
-def _no_time(found: Columns) -> Mask:
-    is_unknown: Mask = (found.start_ns >= LATEST_NS) | (found.start_ns <= -LATEST_NS)
-    return is_unknown
+def _within(found: Columns) -> Columns:
+    """The rows that start at a time, and at one of which sums fit int64."""
+    found = _without(found, found.start_ns == UNKNOWN_NS, NO_TIME)
+    found = _without(found, found.start_ns == RATHER_NS, RATHER_NANOSECONDS)
+    found = _without(found, (found.start_ns == BEYOND_NS) | (found.start_ns >= LATEST_NS), OUT_OF_RANGE)
+    return _without(found, (found.start_ns == BEFORE_NS) | (found.start_ns <= -LATEST_NS), TOO_EARLY)
 
 
 def _lost(found: Columns) -> Mask:

@@ -258,4 +258,4 @@ def _counts(states: dict[int, _State], past: dict[int, History], dropped: Counte
     return Counts(read=read, dropped=dict(dropped))
 
 
-RECORD_READER = RecordReader(format="torch memory snapshot", names=_ANY, sniff=sniff, read=read)
+RECORD_READER = RecordReader(format="torch memory snapshot", names=_ANY, sniff=sniff, read=read, called=".pickle, .pkl")

@@ -204,4 +204,6 @@ def _unix_ns(time: Ints) -> tuple[Ints, bool]:
     return time, False
 
 
-RECORD_READER = RecordReader(format="torch memory timeline", names=_NAMES, sniff=sniff, read=read)
+RECORD_READER = RecordReader(
+    format="torch memory timeline", names=_NAMES, sniff=sniff, read=read, called="memory_timeline.raw.json.gz, .json"
+)

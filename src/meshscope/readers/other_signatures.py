@@ -80,6 +80,21 @@ AT_FIRST = (
             rb'|("[A-Za-z]+"\s*:\s*[^{}]{1,40},\s*)?"(CudaEvent|TraceProcessEvent|NvtxEvent)")'
         ),
     ),
+    OtherKind(
+        "an execution trace (torch's ExecutionTraceObserver)",
+        "It tells what ran and on which data, but not when. " + TRACE_INSTEAD,
+        _finds(rb'\A\s*\{\s*"schema"\s*:\s*"([^"]*chakra|[\d.]+[^"]*"\s*,[^{}\[\]]{0,400}"nodes"\s*:\s*\[)'),
+    ),
+    OtherKind(
+        "a baseline that meshscope saved",
+        "Compare a run with it: meshscope compare FILE RECORDING",
+        _finds(rb'\A\s*\{\s*"kind"\s*:\s*"meshscope baseline"'),
+    ),
+    OtherKind(
+        "JSON cut short",
+        "The program was ended while it wrote, or a copy broke off: copy the file again, or trace again.",
+        _finds(rb"\A(\xef\xbb\xbf)?\s*[\[{]\s*\Z"),
+    ),
     OtherKind("a Firefox profile", TRACE_INSTEAD, _finds(rb'\A\s*\{\s*"meta"\s*:\s*\{[^}]*"(interval|processType)"')),
     OtherKind("a Jupyter notebook", TRACE_INSTEAD, _finds(rb'\A\s*\{\s*"cells"\s*:\s*\[.*"cell_type"')),
     OtherKind(
@@ -159,7 +174,7 @@ AT_LAST = (
     OtherKind(
         "JSON, but no object",
         "Give the file that torch.profiler's export_chrome_trace wrote.",
-        _finds(rb"\A\s*(\[|\"|-?\d+\s*\Z|true|false|null)"),
+        _finds(rb'\A\s*(\[[\[\s]*(["{\]\d-]|(true|false|null)\b)|"[^"\n]*"(?!\s*[=.])|(-?\d+|true|false|null)\s*\Z)'),
     ),
     OtherKind("text", "", _is_text),
 )

@@ -22,7 +22,8 @@ _LARGEST_BYTES = 4 << 30
 
 @dataclass(frozen=True)
 class RecordReader:
-    """``names`` finds the names worth a look in a folder; ``sniff`` decides from the first 4 kB, unpacked.
+    """``names`` finds the names worth a look in a folder, ``called`` says them in words; ``sniff`` decides from the
+    first 4 kB, unpacked.
 
     ``read`` gives one Record per rank or device; it raises TraceError when nothing can be read.
     """
@@ -31,6 +32,7 @@ class RecordReader:
     names: re.Pattern[str]
     sniff: Callable[[bytes], bool]
     read: Callable[[Path], tuple[Record, ...]]
+    called: str
 
 
 @cache

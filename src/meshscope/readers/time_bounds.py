@@ -11,6 +11,9 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 NO_TIME = "no time"
+OUT_OF_RANGE = "time out of range"
+RATHER_NANOSECONDS = "time out of range: are these nanoseconds? Chrome traces count microseconds"
+TOO_EARLY = "negative time out of range"
 NO_DURATION = "no duration"
 NEGATIVE = "negative duration"
 STRAY = "more than a day from the other events"

@@ -248,5 +248,15 @@ def _unread(run: Run) -> list[str]:
 
 
 def _unsaid(run: Run) -> list[str]:
-    said = (why if what in _FACTS else f"cannot say {what}: {why}" for what, why in doubts(run))
+    said = (
+        why if what in _FACTS else f"cannot say {what}{_whose(run, (what, why))}: {why}" for what, why in doubts(run)
+    )
     return [line for text in said for line in wrapped(text, hanging="  ")]
+
+
+def _whose(run: Run, doubt: tuple[str, str]) -> str:
+    """The ranks that a doubt is about, where it is not about all."""
+    ranks = {window.rank for window in run.windows if doubt in window.cannot_say}
+    if not ranks or ranks == {window.rank for window in run.windows}:
+        return ""
+    return f" of {_plural('rank', ranks)} {ranges(ranks)}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from meshscope import readers
 from meshscope.errors import InputError
-from meshscope.readers.records import is_record
+from meshscope.readers.records import is_record, record_readers
 
 _XPLANE = ".xplane.pb"
 _JAX_COPY = ".trace.json.gz"
@@ -36,7 +36,7 @@ def trace_files(path: Path) -> Found:
     refused: list[Refusal] = []
     inside = [file for file in _below(path, refused) if _is_named_like_a_trace(file) or is_record(file)]
     if not inside and not refused:
-        raise InputError(f"{path} holds no trace file.", hint=f"Looked for names ending in {_suffixes()}.")
+        raise InputError(f"{path} holds no trace file.", hint=_looked_for())
     return Found(tuple(sorted(file for file in inside if not _is_copy(file))), tuple(refused))
 
 
@@ -82,8 +82,10 @@ def _is_copy(path: Path) -> bool:
     return path.name.endswith(_JAX_COPY) and path.with_name(path.name.removesuffix(_JAX_COPY) + _XPLANE).is_file()
 
 
-def _suffixes() -> str:
-    return ", ".join(suffix for reader in readers.readers() for suffix in reader.suffixes)
+def _looked_for() -> str:
+    suffixes = dict.fromkeys(suffix for reader in readers.readers() for suffix in reader.suffixes)
+    records = (f"{reader.format} ({reader.called})" for reader in record_readers())
+    return f"Looked for names ending in {', '.join(suffixes)}, and for records: {', '.join(records)}."
 
 
 def _is_named_like_a_trace(path: Path) -> bool:

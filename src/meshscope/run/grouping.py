@@ -257,5 +257,7 @@ def _missing(windows: Sequence[Window]) -> tuple[tuple[str, str], ...]:
     absent = sorted(set(range(min(world, _MOST_RANKS))) - here)
     if not absent:
         return ()
+    if world > _MOST_RANKS:
+        return (("ranks", f"{world - len(here)} of the {world} ranks that a file tells of are not here"),)
     which = f"rank {absent[0]} of {world} is" if len(absent) == 1 else f"ranks {ranges(absent)} of {world} are"
     return (("ranks", f"{which} not here"),)
