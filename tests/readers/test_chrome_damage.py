@@ -298,3 +298,18 @@ def test_text_after_the_end_is_told_and_costs_nothing(text: bytes, size: int) ->
     assert document.is_closed
     assert document.dropped == {chrome.AFTER_END: 1}
     assert "a" not in document.metadata
+
+
+@pytest.mark.parametrize("size", [1000, 4096])
+@pytest.mark.parametrize("last", [True, False])
+def test_an_event_that_is_too_long_is_passed_over_and_counted(
+    monkeypatch: pytest.MonkeyPatch, size: int, last: bool
+) -> None:
+    monkeypatch.setattr(chrome, "_LONGEST_ENTRY_BYTES", 10_000)
+    long = b', {"ph": "X", "name": "' + b"x" * 100_000 + b'", "ts": 2, "args": {"a": [{"b": 1}]}}'
+    after = b"" if last else b", " + AFTER
+    document, found = read(b'{"traceEvents": [' + BEFORE + long + after + b'], "k": 1}', size)
+    assert found == ["before"] + ["after"] * (not last)
+    assert document.dropped == {chrome.ENDLESS: 1}
+    assert document.is_complete
+    assert document.metadata == {"k": 1}

@@ -29,6 +29,7 @@ DAMAGED = "not JSON"
 NOT_AN_EVENT = "not an event"
 METADATA = "metadata that is not JSON"
 SECOND_HEAD = "another trace begins inside this one"
+ENDLESS = "an event longer than 64 MiB"
 AFTER_END = "text after the end"
 
 # The list's own key; an event where damage has taken that away.
@@ -38,11 +39,13 @@ _SPACE = re.compile(r"[\s,]*")
 _BOUNDARY = re.compile(rb"\}\s*,\s*\{")
 _NEXT_EVENT = re.compile(r'\{\s*"ph"\s*:|(?<=\})\s*,\s*\{\s*"(?:name|cat|args|ts|dur|pid|tid|id|s|bp)"\s*:')
 _LIST_END = re.compile(r'\}\s*\]\s*(?:,\s*"\w[\w ]*"\s*:|\}?\s*\Z)')
+_LIST_ENDS_BEFORE_KEY = re.compile(r'\}\s*\]\s*,\s*"\w[\w ]*"\s*:')
 _BAD_DECODE = (msgspec.MsgspecError, RecursionError)
 _NARROW_BYTES = 1 << 16
 _VIEW_BYTES = 1 << 18
 _HEAD_LIMIT_BYTES = 1 << 28
 _LONGEST_ENTRY_BYTES = 1 << 26
+_KEPT_BYTES = 256
 _DEEP = 500
 _BLANK = b" \t\r\n\0"
 
@@ -67,6 +70,7 @@ class Document(Generic[Entry]):
     _searched: int = 0
     _walked: int = 0
     _end: int = -1  # behind the object's brace
+    _is_skipping: bool = False  # the rest of an event that is too long
     _is_odd: bool = False  # what follows the list is no JSON object's end
 
     def batches(self) -> Iterator[list[Entry]]:
@@ -110,7 +114,9 @@ class Document(Generic[Entry]):
 
     def _drain(self, *, is_all: bool) -> Iterator[list[Entry]]:
         """Entries of the text at hand; one that is not whole yet waits unless that is all."""
-        while not self.is_complete or self._goes_on():
+        if self._is_skipping:
+            self._skip(is_all=is_all)
+        while not self._is_skipping and (not self.is_complete or self._goes_on()):
             whole = is_all or len(self._rest) > _LONGEST_ENTRY_BYTES
             end = len(self._rest) if whole else last_boundary(self._rest)
             text, later = self._rest[:end], self._rest[end:]
@@ -118,11 +124,21 @@ class Document(Generic[Entry]):
                 entries, used = self._batch(text, is_all=is_all)
                 yield entries
                 text = text[used:]
-                if not used:
+                if not used or self._is_skipping:
                     break
             self._rest = text + later
             if not self.is_complete:
                 return
+
+    def _skip(self, *, is_all: bool) -> None:
+        """Passes over text up to the next event, or to the list's end."""
+        view = self._rest.decode("latin-1")
+        at = _next_event(view, 0)
+        ending = (_LIST_END if is_all else _LIST_ENDS_BEFORE_KEY).search(view) if at < 0 else None
+        if ending is not None:
+            at = view.index("]", ending.start())
+        self._is_skipping = at < 0
+        self._rest = self._rest[at if at >= 0 else -_KEPT_BYTES :]
 
     def _goes_on(self) -> bool:
         """Whether events follow the end of the list: two writers, or an end that damage made."""
@@ -193,6 +209,10 @@ class Document(Generic[Entry]):
             end, is_cut = _end_of_entry(view, at, is_all=is_all)
             if end < 0:
                 break
+            if is_cut and not is_all and len(text) - at >= _LONGEST_ENTRY_BYTES:
+                self.dropped[ENDLESS] += 1
+                self._is_skipping = True
+                return entries, len(text)
             entries += self._entry(text[at:end], is_cut=is_cut)
             at = end
         return entries, at
@@ -304,6 +324,8 @@ def _next_event(view: str, at: int) -> int:
     Objects in an argument's list look alike but for their ``ph``: the first is taken only if none of a few has one.
     """
     first = -1
+    if view.find("{", at) < 0:
+        return first
     for found in islice(_NEXT_EVENT.finditer(view, at), 64):
         start = view.index("{", found.start())
         if found[0].startswith("{"):

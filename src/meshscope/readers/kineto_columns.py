@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from meshscope import fast
 from meshscope.errors import TraceError
-from meshscope.readers.chrome import CUT_SHORT, DAMAGED, NOT_AN_EVENT, Document, packing
+from meshscope.readers.chrome import CUT_SHORT, DAMAGED, ENDLESS, NOT_AN_EVENT, Document, packing
 from meshscope.readers.decimals import nanoseconds
 from meshscope.readers.growing import Growing, taken
 from meshscope.readers.kineto_pairs import pairs
@@ -319,7 +319,7 @@ class Gathering:
             dtypes=tuple(self.dtypes),
             thread_names=self.thread_names,
             metadata=document.metadata,
-            read=self.read + document.dropped[DAMAGED] + document.dropped[NOT_AN_EVENT],
+            read=self.read + sum(document.dropped[why] for why in (DAMAGED, NOT_AN_EVENT, ENDLESS)),
             dropped=dict(dropped),
             repaired=dict(document.repaired),
             is_complete=is_complete,

@@ -39,7 +39,7 @@ class FastDocument(Document[Event]):
         return self._scanner.room(self._rest, size)
 
     def _add(self, block: bytes | memoryview) -> None:
-        if self.is_complete:
+        if self.is_complete or self._is_skipping:
             super()._add(block)
             return
         if isinstance(block, bytes):
