@@ -255,8 +255,8 @@ def _unsaid(run: Run) -> list[str]:
 
 
 def _whose(run: Run, doubt: tuple[str, str]) -> str:
-    """The ranks that a doubt is about, where it is not about all."""
+    """The ranks that a doubt is about, where it is not about all and does not name them itself."""
     ranks = {window.rank for window in run.windows if doubt in window.cannot_say}
-    if not ranks or ranks == {window.rank for window in run.windows}:
+    if not ranks or doubt[1].startswith("rank") or ranks == {window.rank for window in run.windows}:
         return ""
     return f" of {_plural('rank', ranks)} {ranges(ranks)}"

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshscope.errors import TraceError
+from meshscope.readers import chrome
 from meshscope.readers.chrome import Document
 from meshscope.readers.kineto_columns import Columns, Event, Gathering, decode
 from meshscope.readers.stream import Room, Source
@@ -272,6 +273,26 @@ def test_damaged_bytes_anywhere(seed: int, damages: int, size: int) -> None:
             other = random_.randrange(len(text))
             text[at:at] = text[other : other + 40]
     check(bytes(text), size)
+
+
+@pytest.mark.parametrize("size", [64, 999, BLOCK])
+def test_metadata_that_looks_like_a_trace_events_too_long_and_text_after_the_end(
+    monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(chrome, "_LONGEST_ENTRY_BYTES", 10_000)
+    nested = b'"config": {"traceEvents": [{"ph": "X", "name": "no"}], "schemaVersion": 1}'
+    event = b'{"ph": "X", "cat": "kernel", "name": "k", "ts": %d, "dur": 1, "args": {"device": 0, "stream": 7}}'
+    events = [event % number for number in range(40)]
+    events[20] = b'{"ph": "X", "name": "' + b"x" * 50_000 + b'", "ts": 1, "dur": 1}'
+    odd = (b"1790000000000000000", b"-1e17", b"1e20")
+    events += [b'{"ph": "X", "cat": "kernel", "name": "k", "dur": 1, "ts": ' + ts + b"}" for ts in odd]
+    listed = b'"traceEvents": [' + b", ".join(events) + b"]"
+    for pairs in ((nested, listed), (listed, nested)):
+        base, fast = both(cut(b'{"schemaVersion": 1, ' + b", ".join(pairs) + b"} junk", size))
+        assert not differences(base, fast)
+        assert isinstance(base, Columns)
+        assert base.dropped.keys() <= {chrome.ENDLESS, chrome.AFTER_END}
+        assert base.dropped[chrome.AFTER_END] == 1
 
 
 @pytest.mark.shared

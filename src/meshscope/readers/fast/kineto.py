@@ -33,19 +33,23 @@ class FastDocument(Document[Event]):
         super().__init__(blocks(self._room), decode)
         self._gathering, self._scanner = gathering, _Scanner(gathering)
         self._reach = _LEAST_REACH
+        self._again = 0
 
     def _room(self, size: int) -> memoryview:
         """Room behind what is left of the text, which is put there."""
         return self._scanner.room(self._rest, size)
 
     def _add(self, block: bytes | memoryview) -> None:
-        if self.is_complete or self._is_skipping:
+        if self.is_complete or self._is_skipping or len(self._rest) + len(block) < self._again:
             super()._add(block)
             return
         if isinstance(block, bytes):
             self._scanner.room(self._rest, len(block))[:] = block
         size = self._scanner.end(len(self._rest) + len(block))
-        self._rest = self._scanner.text(self._taken(size), size)
+        at = self._taken(size)
+        # An event that goes on over many blocks is looked at again only once there is twice as much of it.
+        self._again = 2 * size if not at and size > _MOST_REACH else 0
+        self._rest = self._scanner.text(at, size)
 
     def _batch(self, text: bytes, *, is_all: bool) -> tuple[list[Event], int]:
         self._scanner.room(text, 0)
