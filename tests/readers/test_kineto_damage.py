@@ -16,7 +16,7 @@ from made_traces import UNIX_NS, Event, kernel, span, write_kineto
 from meshscope.analysis.breakdown import Breakdown, measure
 from meshscope.errors import TraceError
 from meshscope.readers import read
-from meshscope.readers.chrome import AFTER_END, CUT_SHORT, DAMAGED, METADATA
+from meshscope.readers.chrome import AFTER_END, CUT_SHORT, DAMAGED, METADATA, SECOND_HEAD
 from meshscope.readers.chrome_mending import BAD_QUOTE, BAD_TEXT, NOT_FINITE
 from meshscope.readers.stream import AFTER_GZIP, BAD_TRAILER
 from meshscope.spans import Window
@@ -275,3 +275,16 @@ def test_times_that_cannot_be_are_told_from_none(tmp_path: Path, factor: int, sh
     assert [reason for reason in window.counts.dropped if why in reason]
     assert window.counts.dropped.keys().isdisjoint({"no time", "no duration"})
     assert why in window.cannot_say[0][1]
+
+
+@pytest.mark.parametrize("share", [0.4, 0.7, 1])
+def test_every_entry_of_a_trace_that_is_written_twice_into_one_file_is_accounted_for(
+    tmp_path: Path, share: float
+) -> None:
+    whole = text([kernel(f"k{at}", at * 10, 5) for at in range(400)])
+    first = whole[: int(len(whole) * share)]
+    window = one(tmp_path, first + whole)
+    is_torn = share < 1
+    assert window.counts.read + is_torn == first.count('"ph"') + 400
+    assert window.counts.dropped[SECOND_HEAD] == 1
+    assert "another trace begins" in window.cannot_say[0][1]
