@@ -269,10 +269,12 @@ def test_no_replay_is_shorter_than_the_compute_of_a_stream_or_longer_than_the_st
     (found,) = critical_paths(run(windows=windows))
     assert sum(found.parts.values()) == found.of_ns == sum(found.by_rank.values())
     assert min(found.parts.values()) > 0
+    # Work without a launch was launched before the steps: the path begins when the device has done it.
+    before = int(windows[0].step_ns[0, 1]) - found.of_ns
     for one in found.what_ifs:
         assert one.total_ns <= found.of_ns
         least = sorted(computed)[len(computed) // 2] if one.name == "no_straggler" else max(computed)
-        assert one.total_ns >= least
+        assert one.total_ns >= least - before
 
 
 def test_the_bundled_strategies_have_a_path_that_adds_up(root: Path) -> None:
