@@ -145,6 +145,22 @@ def test_a_file_that_ends_at_any_byte(layout: dict[str, Any]) -> None:
         check(text[:end])
 
 
+@pytest.mark.parametrize("filler", [b'"', b"}", b"7", b" "])
+def test_what_lies_behind_a_text_is_not_read(filler: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = packed(EVENTS[3:6])
+    check(text)
+    empty = np.empty
+
+    def soiled(shape: int, dtype: Any = np.float64) -> np.ndarray:  # type: ignore[type-arg]
+        array = empty(shape, dtype)
+        array.view(np.uint8).fill(filler[0])
+        return array
+
+    monkeypatch.setattr(np, "empty", soiled)
+    for end in range(0, len(text), 3):
+        check(text[:end])
+
+
 def test_plain_events_are_scanned_and_not_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """All this would hold of a scanner that hands everything over."""
     plain = [event for event in EVENTS if event["ph"] not in {"B", "E"} and event.get("cat") != "Kernel"]

@@ -157,7 +157,7 @@ def _key(text: Bytes, at: int) -> tuple[int, int]:
 
 @compiled
 def _next(text: Bytes, at: int) -> int:
-    """Behind a value: the next key, or the end of the object. Zero, where no object can end, when it is neither."""
+    """Behind a value: the next key, or the end of the object; where it is neither, the zero that ends every buffer."""
     at = after_space(text, at)
     if byte(text, at) != _COMMA:
         return at if byte(text, at) == _OBJECT_END else len(text) - 1

@@ -71,7 +71,7 @@ def with_room(table: Interned, more: int, more_bytes: int) -> Interned:
 def _grown(column: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
     if size <= len(column):
         return column
-    larger = np.zeros(size + size // 2, dtype=column.dtype)
+    larger = np.empty(size + size // 2, dtype=column.dtype)
     larger[: len(column)] = column
     return larger
 

@@ -122,7 +122,8 @@ class _Scanner:
         """Makes a text the beginning of the one that is scanned, and gives the room for so many bytes behind it."""
         size = len(text) + more
         if size + len(PAD) > len(self._held):
-            self._held = np.zeros(size + size // 8 + len(PAD), dtype=np.uint8)
+            self._held = np.empty(size + size // 8 + len(PAD), dtype=np.uint8)
+            self._held[-len(PAD) :] = 0  # the scanner counts on it, however short the text
         self._held[: len(text)] = np.frombuffer(text, dtype=np.uint8)
         return self._held.data[len(text) : size]
 
