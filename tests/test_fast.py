@@ -88,3 +88,14 @@ def test_without_numba_it_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not fast.is_worth(1 << 40, 1)
     finally:
         fast.is_ready.cache_clear()
+
+
+def test_clearing_the_cache_removes_compiled_code_of_every_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for digest in ("now", "earlier"):
+        (tmp_path / "meshscope" / "numba" / digest).mkdir(parents=True)
+    (tmp_path / "meshscope" / "entries").mkdir()
+    fast.forget()
+    assert [child.name for child in (tmp_path / "meshscope").iterdir()] == ["entries"]

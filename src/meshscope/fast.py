@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable
@@ -75,6 +76,11 @@ def _sources() -> str:
 def cache_folder() -> Path:
     """Where compiled code is kept: apart for every change of what it was made from."""
     return _platform_folder() / "numba" / _sources()
+
+
+def forget() -> None:
+    """Remove all compiled code that is kept, of earlier versions too; it is made again when it is wanted."""
+    shutil.rmtree(_platform_folder() / "numba", ignore_errors=True)
 
 
 def _platform_folder() -> Path:

@@ -6,7 +6,7 @@ import click
 
 
 @click.command("cache")
-@click.option("--clear", "is_clear", is_flag=True, help="Remove everything that is kept.")
+@click.option("--clear", "is_clear", is_flag=True, help="Remove everything that is kept, compiled code too.")
 def command(*, is_clear: bool) -> int:
     """Say where the columns of read traces are kept, so that a second opening is quick, and how much they take.
 
@@ -15,10 +15,13 @@ def command(*, is_clear: bool) -> int:
     MESHSCOPE_CACHE_LIMIT  the most to keep, such as 2GB (default: a tenth of the disk, 10 GB at most);
                            what was not used for longest is removed
     """
+    from meshscope import fast
     from meshscope.errors import InputError
     from meshscope.readers.kept import usual
     from meshscope.units import counted, printable, size
 
+    if is_clear:
+        fast.forget()
     kept = usual()
     if kept is None:
         click.echo("The cache is off (MESHSCOPE_CACHE=off).")
