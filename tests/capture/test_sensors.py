@@ -107,7 +107,9 @@ def test_gpus_are_numbered_as_the_ranks_see_them(library: Path, tmp_path: Path, 
 def test_without_a_driver_there_are_no_gpus_and_no_failures(tmp_path: Path) -> None:
     code = "from meshscope.capture.sensors import nvml; print(nvml.opened())"
     clean = {key: value for key, value in os.environ.items() if key != "LD_LIBRARY_PATH"}
-    if subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, check=False).stdout.count("libnvidia-ml"):
+    if subprocess.run(
+        [shutil.which("ldconfig") or "/sbin/ldconfig", "-p"], capture_output=True, text=True, check=False
+    ).stdout.count("libnvidia-ml"):
         pytest.skip("this machine has an NVIDIA driver")
     done = subprocess.run(
         [sys.executable, "-c", code], env=clean, capture_output=True, text=True, timeout=60, check=True

@@ -240,18 +240,26 @@ class TestBeginnings:
                 loading.pump(0.001)
         assert list((tmp_path / "tmp").iterdir()) == []
 
-    def test_a_run_is_called_partial_until_its_files_are_read(self, big: Path) -> None:
+    @staticmethod
+    def seen(big: Path) -> list[Seen]:
+        """All that is seen of one opening."""
         opening = Opening(Loading([big], jobs=1, looks_ahead=True, here_bytes=-1))
         opening.start()
         seen = [opening.seen()]
         end = time.monotonic() + PATIENCE_S
         while not seen[-1].so_far.is_done:
             assert time.monotonic() < end
+            time.sleep(0.0005)
             if opening.seen() is not seen[-1]:
                 seen.append(opening.seen())
         opening.close()
+        return seen
+
+    def test_a_run_is_called_partial_until_its_files_are_read(self, big: Path) -> None:
+        # On a crowded machine the whole file may be read before anybody has looked at its beginning.
+        openings = (self.seen(big) for _ in range(5))
+        seen = next(seen for seen in openings if any(one.partial for one in seen))
         partial = [one for one in seen if one.partial]
-        assert partial
         assert all(0 < one.partial["big.json"] < 1 for one in partial)
         assert [bool(one.runs) for one in seen] == sorted(bool(one.runs) for one in seen)
         assert seen[-1].partial == {}
