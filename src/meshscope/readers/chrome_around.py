@@ -21,6 +21,7 @@ _LIST_OF_EVENTS = re.compile(r'\[\s*\{\s*"ph"\s*:\s*"')
 _EVENTS = "traceEvents"
 _LIKE = 0.7
 _LARGEST_VALUE = 1 << 24
+_FIRST_LOOK = 1 << 16  # the events mostly begin early, and blocks are large
 
 
 class Stop(Enum):
@@ -43,8 +44,9 @@ class Walked(NamedTuple):
 
 def walk(text: bytes, at: int) -> Walked:
     """Passes over the pairs of an object from ``at`` on, where a key, a comma or the closing brace may stand."""
-    view = text[at:].decode("latin-1")  # one character per byte
-    found = _walk(view)
+    found = _walk(text[at : at + _FIRST_LOOK].decode("latin-1"))  # one character per byte
+    if found.stop is not Stop.EVENTS and len(text) - at > _FIRST_LOOK:
+        found = _walk(text[at:].decode("latin-1"))
     return Walked(found.stop, found.first + at, found.last + at)
 
 
