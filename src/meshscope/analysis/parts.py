@@ -13,32 +13,25 @@ from meshscope.spans import Window
 Part = TypeVar("Part")
 
 
-def per_window(measure: Callable[[Window], Part]) -> Callable[[Window], Part]:
-    """``measure``, remembering its answer for as long as the window lives. Windows are told apart by identity."""
-    known: WeakKeyDictionary[Window, Part] = WeakKeyDictionary()
+Asked = TypeVar("Asked", Window, Run)
+
+
+def per_window(measure: Callable[[Asked], Part]) -> Callable[[Asked], Part]:
+    """``measure``, remembering its answer for as long as what it was asked of lives, which is told by identity."""
+    known: WeakKeyDictionary[Asked, Part] = WeakKeyDictionary()
 
     @wraps(measure)
-    def remembered(window: Window) -> Part:
-        part = known.get(window)
+    def remembered(asked: Asked) -> Part:
+        part = known.get(asked)
         if part is None:
-            part = known[window] = measure(window)
+            part = known[asked] = measure(asked)
         return part
 
     return remembered
 
 
-def per_run(question: Callable[[Run], Part]) -> Callable[[Run], Part]:
-    """``question``, remembering its answer for as long as the run lives: several others rest on it."""
-    known: WeakKeyDictionary[Run, Part] = WeakKeyDictionary()
-
-    @wraps(question)
-    def remembered(run: Run) -> Part:
-        answer = known.get(run)
-        if answer is None:
-            answer = known[run] = question(run)
-        return answer
-
-    return remembered
+per_run = per_window
+"""The same for a question to a run on which several others rest."""
 
 
 def per_round(measure: Callable[[tuple[Window, ...], int], Part]) -> Callable[[tuple[Window, ...], int], Part]:
