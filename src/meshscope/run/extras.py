@@ -7,15 +7,13 @@ unknown zone joins nothing. What cannot be told apart is kept apart.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from meshscope.errors import TraceError
 from meshscope.experiment import Experiment
-from meshscope.readers.records import record_reader_of
 from meshscope.recording.entries import SensorFailed
 from meshscope.records import FlightRecord, MemoryRecord, Record, SensorRecord
 from meshscope.run.ledger import fold
@@ -35,23 +33,6 @@ class Extras:
 
     records: dict[Path, tuple[Record, ...]]
     refused: tuple[Refusal, ...] = ()
-
-
-def split(paths: Sequence[Path]) -> tuple[list[Path], Extras]:
-    """The files that are no records (traces, or nothing we know), and what the others hold."""
-    others: list[Path] = []
-    records: dict[Path, tuple[Record, ...]] = {}
-    refused: list[Refusal] = []
-    for path in paths:
-        try:
-            reader = record_reader_of(path)
-            if reader is None:
-                others.append(path)
-            else:
-                records[path] = reader.read(path)
-        except TraceError as error:
-            refused.append((str(path), error.message, error.hint))
-    return others, Extras(records, tuple(refused))
 
 
 def with_records(runs: Iterable[Run], extras: Extras) -> tuple[Run, ...]:
