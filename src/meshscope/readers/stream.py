@@ -22,6 +22,7 @@ Room = Callable[[int], memoryview]
 
 _GZIP = b"\x1f\x8b"
 BLOCK_BYTES = 1 << 22
+_FIRST_BYTES = 1 << 16
 AFTER_GZIP = "bytes after the end of the gzip data"
 BAD_TRAILER = "damaged gzip trailer"
 _STEP_BYTES = 1 << 14
@@ -75,7 +76,8 @@ class Source:
             ) from error
 
     def _plain(self, file: BufferedReader, room: Room | None) -> Iterator[bytes | memoryview]:
-        while block := _read(file, self.block_bytes):
+        # What is read before there is room is copied more than once.
+        while block := _read(file, self.block_bytes if room is None else min(self.block_bytes, _FIRST_BYTES)):
             yield block
             if room is not None:
                 break

@@ -234,11 +234,25 @@ def events(draw: st.DrawFn) -> str:
 
 
 @st.composite
+def usual_events(draw: st.DrawFn) -> str:
+    """Keys in the order and with the white space of Kineto, but for what is changed in up to three places."""
+    category, name = draw(st.sampled_from(CATEGORIES)), draw(st.sampled_from(NAMES))
+    parts = ["{\n    ", '"ph"', ": ", '"X"', ", ", '"cat"', ": ", category, ", ", '"name"', ": ", name, ", ", '"pid"', ": ", "0", ", ",
+             '"tid"', ": ", "7", ",\n    ", '"ts"', ": ", "1714066300000000.123", ", ", '"dur"', ": ", "2.500", ",\n    ", '"args"', ": ",
+             '{\n      "device": 0, "stream": 7, "correlation": 5\n    }', "\n  }"]  # fmt: skip
+    for _ in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(0, len(parts) - 1))
+        others = [",", " ", ":", ", ,", "\t", "", *(f'"{key}"' for key in KEYS), *parts]
+        parts[at] = draw(odd | st.sampled_from(others) | st.just(parts[at] + " ") | st.just(parts[at][:-1]))
+    return "".join(parts)
+
+
+@st.composite
 def traces(draw: st.DrawFn) -> bytes:
     between = st.sampled_from([","] * 9 + [" ,\n", ",,", "", ", {},", ", 5,", ",[1],"])
     text = draw(st.sampled_from(['{"traceEvents": [', "[", '{"a": [{"b": 1}, {"c": 2}], "traceEvents":[\n']))
     for number in range(draw(st.integers(0, 8))):
-        text += (draw(between) if number else "") + draw(events())
+        text += (draw(between) if number else "") + draw(events() | usual_events())
     text += draw(st.sampled_from(["]}", "]", "", ', "n', ']\n, "traceName": "x", "INFO": [{"a": 1}, {"b": 2}]}']))
     return text.encode("utf-8", "surrogatepass")
 

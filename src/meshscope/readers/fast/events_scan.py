@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from meshscope.fast import compiled
 from meshscope.readers.fast.interning import Interned, intern
-from meshscope.readers.fast.json_scan import ODD, after_space, plain_end, string_end, value_end
+from meshscope.readers.fast.json_scan import ODD, after_space, number_end, plain_end, string_end, value_end
 from meshscope.readers.fast.words import MASKS, Bytes, Longs, byte, load, word
 
 UNKNOWN = np.iinfo(np.int64).min
@@ -33,6 +33,8 @@ KEYS = 13
 _PH, _TS, _CAT, _DUR, _PID, _TID, _NAME, _ARGS = (
     word(key) for key in (b"ph", b"ts", b"cat", b"dur", b"pid", b"tid", b"name", b"args")
 )
+_PH_X, _THEN_CAT, _THEN_NAME, _COLON_QUOTE = word(b'"ph": "X'), word(b'", "cat"'), word(b', "name"'), word(b': "')
+_PID_, _TID_, _TS_, _DUR_ = word(b'"pid": '), word(b'"tid": '), word(b'"ts": '), word(b'"dur": ')
 _STREAM, _DEVICE, _CORRELA, _TION = word(b"stream"), word(b"device"), word(b"correlat"), word(b"ion")
 _COLLECTI, _VE_NAME = word(b"Collecti"), word(b"ve name")
 _THREAD_N, _AME, _MEMORY = word(b"thread_n"), word(b"ame"), word(b"[memory]")
@@ -111,7 +113,7 @@ def scan(text: Bytes, at: int, names: Names, rows: Rows, aside: Aside, found: Lo
 def _event(text: Bytes, at: int, found: Longs) -> int:
     """Past the event that opens at ``at``, with the values of its known keys in ``found``."""
     found[:KEYS] = ABSENT
-    at = after_space(text, at + 1)
+    at = _usual(text, after_space(text, at + 1), found)
     while byte(text, at) == _QUOTE:
         end, value = _key(text, at)
         key = _event_key(text, at + 1, end - at - 1)
@@ -125,6 +127,44 @@ def _event(text: Bytes, at: int, found: Longs) -> int:
             found[key], found[key + KEYS] = value, end
         at = _next(text, end)
     return at + 1 if byte(text, at) == _OBJECT_END else ODD
+
+
+@compiled
+def _usual(text: Bytes, at: int, found: Longs) -> int:
+    """The keys that Kineto writes first, as far as they stand as it writes them; the next key or end from there."""
+    if load(text, at) != _PH_X or load(text, at + 8) != _THEN_CAT or load(text, at + 16) & MASKS[3] != _COLON_QUOTE:
+        return at
+    found[PH], found[PH + KEYS] = at + 6, at + 9
+    at += 11
+    end = plain_end(text, at + 8)
+    if end < 0:
+        return at
+    found[CAT], found[CAT + KEYS] = at + 7, end + 1
+    if load(text, end + 1) != _THEN_NAME or load(text, end + 9) & MASKS[3] != _COLON_QUOTE:
+        return _next(text, end + 1)
+    at = end + 3
+    end = string_end(text, at + 9)
+    if end < 0:
+        return at
+    found[NAME], found[NAME + KEYS] = at + 8, end + 1
+    at = end + 1
+    end = _usual_number(text, at, _PID_, 7, found, PID)
+    at, end = (end, _usual_number(text, end, _TID_, 7, found, TID)) if end >= 0 else (at, end)
+    at, end = (end, _usual_number(text, end, _TS_, 6, found, TS)) if end >= 0 else (at, end)
+    at, end = (end, _usual_number(text, end, _DUR_, 7, found, DUR)) if end >= 0 else (at, end)
+    return _next(text, end if end >= 0 else at)
+
+
+@compiled
+def _usual_number(text: Bytes, at: int, name: np.uint64, size: int, found: Longs, key: int) -> int:
+    """Past the number of a key that follows the value which ends at ``at``; ODD when another does, or no number."""
+    value = after_space(text, at + 1) + size
+    if byte(text, at) != _COMMA or load(text, value - size) & MASKS[size] != name:
+        return ODD
+    end = number_end(text, value)
+    if end >= 0:
+        found[key], found[key + KEYS] = value, end
+    return end
 
 
 @compiled

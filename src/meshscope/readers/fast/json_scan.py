@@ -194,12 +194,32 @@ def _closed(text: Bytes, at: int, depth: int, objects: int) -> tuple[int, int, i
 
 
 @compiled
+def _counts_end(text: Bytes, at: int) -> int:
+    """Past a list of plain counts, as tensors' sizes are, whose first one is at ``at``; anything else is ODD."""
+    while True:
+        found = load(text, at)
+        size = digits(found)
+        if size == 0 or size > 7 or (size > 1 and byte(text, at) == _ZERO):
+            return ODD
+        at += size
+        sign = byte(text, at)
+        if sign != _COMMA:
+            return at + 1 if sign == _LIST_END else ODD
+        at += 2 if byte(text, at + 1) == 32 else 1
+
+
+@compiled
 def value_end(text: Bytes, at: int) -> int:
     """Past the value at ``at``, nested at most 40 deep."""
     depth, objects = 0, 0  # the lowest bit of ``objects``: whether the innermost level is an object
     while at >= 0:
         sign = byte(text, at)
-        if sign == _LIST or sign == _OBJECT:
+        end = _counts_end(text, at + 1) if sign == _LIST and byte(text, at + 1) <= _NINE else ODD
+        if end >= 0:
+            at = end
+            if depth == 0:
+                return at
+        elif sign == _LIST or sign == _OBJECT:
             depth, objects = depth + 1, objects * 2 + (1 if sign == _OBJECT else 0)
             inside = after_space(text, at + 1)
             if not _is_end(byte(text, inside), objects):
