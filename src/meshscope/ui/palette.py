@@ -52,6 +52,9 @@ INKS: dict[str, Ink] = {
     "copy": Ink("#d787d7", "#af5faf", "magenta", dark_ground="#5f005f", light_ground="#ffd7ff"),
     "wait": Ink("#d7af5f", "#af8700", "yellow", dark_ground="#5f5f00", light_ground="#ffffd7"),
     "idle": Ink("#585858", "#a8a8a8", is_dim=True),
+    "host": Ink("#8a8a8a", "#8a8a8a"),
+    "match": Ink("#121212", "#121212", "green", is_bold=True, dark_ground="#5fd7af", light_ground="#5fd7af"),
+    "picked": Ink("#ffffff", "#005f87", "cyan", is_bold=True, dark_ground="#0087af", light_ground="#afd7ff"),
     # Memory: one hue from full to faint, which none of the times has.
     "parameters": Ink("#d7afd7", "#875f87", "magenta", is_bold=True),
     "gradients": Ink("#d7afd7", "#875f87", "magenta", dark_ground="#875f87", light_ground="#d7afd7"),
@@ -62,6 +65,12 @@ INKS: dict[str, Ink] = {
     "profiled": Ink("#d7af5f", "#af8700", "yellow"),
 }
 
+# A mark that fills its cell in part only.
+INKS |= {
+    f"{meaning} bare": INKS[meaning]._replace(dark_ground="", light_ground="")
+    for meaning in ("compute", "hidden", "wait", "exposed", "copy", "host")
+}
+
 TEXTURES: dict[str, tuple[str, str]] = {
     "compute": ("█", "#"),
     "hidden": ("▒", "="),
@@ -69,6 +78,7 @@ TEXTURES: dict[str, tuple[str, str]] = {
     "copy": ("▚", "%"),
     "wait": ("╱", "/"),
     "idle": ("·", "."),
+    "host": ("▃", "-"),
     # None of these is a texture of time, and none is as sparse as idle: bytes are never nothing.
     "parameters": ("▓", "@"),
     "gradients": ("╬", "&"),

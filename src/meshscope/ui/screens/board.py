@@ -14,14 +14,18 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
+from meshscope.analysis.lanes import lanes
+from meshscope.analysis.waiting import waiting
 from meshscope.discovery import discover
-from meshscope.ui.asking import Answered
+from meshscope.run import Run
+from meshscope.ui.asking import Answered, in_thread
 from meshscope.ui.canvas import Canvas
 from meshscope.ui.layout import Arrangement, Rect, arrangement
 from meshscope.ui.look import Look
 from meshscope.ui.marks.cells import Line, Piece, strip, strips
 from meshscope.ui.panel import Frame, Panel
 from meshscope.ui.scene import Scene, moved
+from meshscope.ui.screens.timeline import Timeline
 from meshscope.ui.view import PanelView
 from meshscope.units import NS_PER_S
 
@@ -50,6 +54,7 @@ class Board(Screen[None]):
         Binding("enter,m", "maximise", "maximise", show=False),
         Binding("escape", "restore", "show all", show=False),
         Binding("f", "focus_named('findings')", "findings", show=False),
+        Binding("t", "timeline", "timeline", show=False),
         Binding("pageup", "scroll_lines(1)", "scroll", show=False),
         Binding("pagedown", "scroll_lines(-1)", "scroll", show=False),
         Binding("ctrl+l", "redraw", "draw again", show=False),
@@ -293,6 +298,21 @@ class Board(Screen[None]):
     def action_scroll_lines(self, by: int) -> None:
         self._scroll = max(self._scroll + by * 5, 0)
         self._refresh()
+
+    def action_timeline(self) -> None:
+        run = self.scene.run
+        if run is None or not run.windows:
+            self.say("There is no timeline: nothing of this run was profiled yet.")
+            return
+        self.say("Laying out the timeline…")
+        self._lay_out(run)
+
+    @work(exclusive=True, group="timeline")
+    async def _lay_out(self, run: Run) -> None:
+        found = await in_thread(lambda: (lanes(run), waiting(run)))
+        self.say("")
+        if found[0] is not None and self.app.screen is self:
+            self.app.push_screen(Timeline(found[0], found[1], run, self.look))
 
     def action_redraw(self) -> None:
         self.refresh(layout=True)
