@@ -7,7 +7,7 @@ from rich.color import Color, ColorSystem
 
 from meshscope.errors import InputError
 from meshscope.ui.look import Depth, Look, look
-from meshscope.ui.palette import BYTES, GROUND, INKS, RAISED, TEXTURES, TIMES, styles, texture
+from meshscope.ui.palette import BESIDE, BYTES, GROUND, INKS, RAISED, TEXTURES, TIMES, styles, texture
 
 
 @pytest.mark.parametrize(
@@ -124,6 +124,6 @@ def test_with_sixteen_colours_the_background_is_the_terminals_own(role: str) -> 
 
 @pytest.mark.parametrize("given", [Look(), Look(is_ascii=True)], ids=["blocks", "ascii"])
 def test_each_kind_of_memory_has_a_texture_of_its_own_that_no_time_has(given: Look) -> None:
-    names = (*BYTES, *TIMES)
+    names = (*BYTES, *TIMES, *BESIDE)
     assert len({texture(name, given) for name in names}) == len(names)
-    assert set(BYTES) | set(TIMES) == set(TEXTURES)
+    assert set(names) == set(TEXTURES)

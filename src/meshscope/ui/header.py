@@ -143,6 +143,7 @@ def footer(
         ("tab", "panel", 3),
         ("enter", "maximise", 4),
         ("f", found_word(findings), 0 if findings else 4),
+        ("t", "timeline", 2),
         ("space", play, 1),
         (named("←→", look), "seek", 5),
         ("<>", "speed", 6),

@@ -88,6 +88,9 @@ TEXTURES: dict[str, tuple[str, str]] = {
 }
 
 TIMES = ("compute", "hidden", "exposed", "copy", "wait", "idle")
+BESIDE = ("host",)
+"""Time too, but of another queue: it stands beside the others in no bar."""
+
 BYTES = ("parameters", "gradients", "optimizer", "activations", "temporaries")
 
 

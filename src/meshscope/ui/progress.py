@@ -81,6 +81,7 @@ def footer(width: int, look: Look = USUAL, *, runs: int, is_small: bool, finding
         ("tab", "panel", 1),
         ("enter", "maximise", 3),
         ("f", found_word(findings), 0 if findings else 3),
+        ("t", "timeline", 2),
         ("pgup pgdn", "scroll", 4),
         ("?", "help", 0),
         ("q", "quit", 0),

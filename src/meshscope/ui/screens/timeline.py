@@ -179,12 +179,10 @@ class Timeline(Screen[None]):
             caret = "_" if self._look.is_ascii else "█"
             typed: list[Piece] = [(f" {what}: ", "key"), (printable(text), "strong"), (caret, "accent")]
             return [*typed, ("   enter takes it, esc leaves it", "quiet")]
-        line: list[Piece] = [(" ", "text")]
-        for key, what in _FOOT:
-            more: list[Piece] = [(named(key, self._look), "key"), (f" {what}  ", "quiet")]
-            if cells(line) + cells(more) <= width:
-                line += more
-        return line
+        pairs = [[(named(key, self._look), "key"), (f" {what}  ", "quiet")] for key, what in _FOOT]
+        while len(pairs) > 1 and 1 + sum(map(cells, pairs)) > width:
+            del pairs[-3 if len(pairs) > 3 else 0]  # help and the way back stay
+        return [(" ", "text"), *(piece for pair in pairs for piece in pair)]
 
     # Keys
 

@@ -36,7 +36,7 @@ def details(lanes: Lanes, state: State, waits: Waiting) -> list[Line]:
     window = lanes.windows[number]
     told = _communication(lanes, number, row, waits) if window.spans.kind[row] == Kind.COLLECTIVE else []
     return [
-        [(" ▲ ", "accent"), (printable(window.spans.name_of(row)), "strong")],
+        [(" ▲ ", "accent"), (printable(_name(window.spans, row)), "strong")],
         [(f"   {_facts(lanes, number, row)}", "text")],
         [(f"   {_more(window.spans, row)}", "quiet")],
         *([[(f"   {'; '.join(told)}", "text")]] if told else []),
@@ -56,6 +56,11 @@ def _facts(lanes: Lanes, number: int, row: int) -> str:
     words.append(_label(spans.lanes, int(spans.lane[row])) or "a lane that the trace does not name")
     words += [f"step {spans.step[row]}"] if spans.step[row] >= 0 else []
     return printable(" · ".join(words))
+
+
+def _name(spans: SpanTable, row: int) -> str:
+    name = _label(spans.names, int(spans.name[row])) or _label(spans.collectives, int(spans.collective[row]))
+    return name or "a span without a name"
 
 
 def _group(window: Window, row: int) -> str:
@@ -82,7 +87,7 @@ def _launch(spans: SpanTable, row: int) -> list[str]:
     launch = int(spans.link[row])
     if launch >= 0:
         ahead = duration(int(spans.start_ns[row] - spans.start_ns[launch]))
-        return [f"asked for {ahead} before by {spans.name_of(launch)}"]
+        return [f"asked for {ahead} before by {_name(spans, launch)}"]
     asked = int((spans.link == row).sum())
     return [f"asks for {counted(asked, 'span')} of work"] if asked else []
 
@@ -96,11 +101,11 @@ def _communication(lanes: Lanes, number: int, row: int, waits: Waiting) -> list[
     found = waits.windows.get(window)
     at = np.flatnonzero(found.row == row) if found is not None else np.empty(0, dtype=np.int64)
     if found is None or not len(at):
-        return [*words, "waiting cannot be told from transfer: not matched over ranks"]
+        return ["waiting cannot be told from transfer: not matched over ranks", *words]
     wait_ns, last = int(found.wait_ns[at[0]]), int(found.last_rank[at[0]])
     transfer_ns = end_ns - start_ns - wait_ns
     who = "" if last < 0 else " (it came last itself)" if last == window.rank else f" for rank {last}"
-    return [*words, f"waits {duration(wait_ns)}{who}, transfers {duration(transfer_ns)}"]
+    return [f"waits {duration(wait_ns)}{who}, transfers {duration(transfer_ns)}", *words]
 
 
 def _measured(lanes: Lanes, state: State) -> list[Line]:

@@ -46,7 +46,7 @@ class Place:
 
 
 def place(width: int) -> Place:
-    gutter = 22 if width >= 110 else 17 if width >= 60 else 9
+    gutter = 22 if width >= 110 else 18 if width >= 60 else 9
     return Place(gutter, max(width - gutter - 1, 1))
 
 
@@ -177,25 +177,23 @@ def _time(at_ns: int, tick_ns: int) -> str:
 def _laid(
     placed: Place, words: Sequence[tuple[int, str, str]], over: Sequence[tuple[int, str, str]] = ()
 ) -> list[Piece]:
-    """Words at their columns, as far as they do not run into each other; ``over`` are signs that take their cell."""
+    """Words at their columns, as far as they find room; ``over`` are signs that always do."""
     line: list[Piece] = [(" " * placed.gutter, "text")]
     signs = sorted((column, sign, role) for column, sign, role in over if 0 <= column < placed.columns)
-    taken = {column for column, *_ in signs}
     end = 0
     for column, text, role in sorted([*words, *signs]):
-        if column < end or column >= placed.columns:
-            continue
-        room = min([placed.columns, *(other for other in taken if other > column)]) - column
-        shown = clip(text, room) if (column, text, role) not in signs else text
-        line += [(" " * (column - end), "text"), (shown, role)]
-        end = column + len(shown)
+        room = min([placed.columns, *(sign[0] for sign in signs if sign[0] > column)]) - column
+        if end <= column < placed.columns and len(text) <= room:
+            line += [(" " * (column - end), "text"), (text, role)]
+            end = column + len(text)
     return line
 
 
 def heading(lanes: Lanes, state: State, name: str, width: int) -> tuple[list[Piece], list[Piece]]:
     """What is looked at, and how long the stretch on the screen is."""
     per_column = duration(state.view.span_ns / state.view.columns)
-    right: list[Piece] = [(f"{duration(state.view.span_ns)} on the screen, {per_column} a column ", "quiet")]
+    on_screen = "on the screen, " if width >= 110 else "· "
+    right: list[Piece] = [(f"{duration(state.view.span_ns)} {on_screen}{per_column} a column ", "quiet")]
     ranks = f"{len(state.shown)} of {len(lanes.ranks)} ranks" if len(state.shown) < len(lanes.ranks) else ""
     words = [f"by {state.sort}" if state.sort != "rank" else "", ranks]
     words.append("collapsed" if state.is_collapsed else "")

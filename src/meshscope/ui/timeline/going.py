@@ -56,12 +56,14 @@ def next_match(lanes: Lanes, state: State, by: int) -> State | None:
 
 
 def matching(lanes: Lanes, lane: Lane, search: Search, rows: Ints) -> Flags:
-    """Which of some rows of a lane have a name that is searched for."""
+    """Which of some rows of a lane have a name, or are of a collective, that is searched for."""
     found = np.zeros(len(rows), dtype=np.bool_)
     window, row = lane.rows.window[rows], lane.rows.row[rows]
     for number in np.unique(window).tolist():
         here = window == number
-        found[here] = search.names[number][lanes.windows[number].spans.name[row[here]]]
+        spans = lanes.windows[number].spans
+        by_name = search.names[number][spans.name[row[here]]]
+        found[here] = by_name | search.collectives[number][spans.collective[row[here]]]
     return found
 
 
@@ -206,8 +208,13 @@ def search(lanes: Lanes, text: str) -> Search | None:
     if not wanted:
         return None
     tables: dict[int, Flags] = {}
-    for window in lanes.windows:
-        names = window.spans.names
+
+    def flags(names: tuple[str, ...]) -> Flags:
         if id(names) not in tables:
-            tables[id(names)] = np.array([wanted in name.casefold() for name in names], dtype=np.bool_)
-    return Search(text.strip(), tuple(tables[id(window.spans.names)] for window in lanes.windows))
+            # The last is for −1: what has no name is not meant.
+            tables[id(names)] = np.array([*(wanted in name.casefold() for name in names), False], dtype=np.bool_)
+        return tables[id(names)]
+
+    spans = [window.spans for window in lanes.windows]
+    names, collectives = (flags(one.names) for one in spans), (flags(one.collectives) for one in spans)
+    return Search(text.strip(), tuple(names), tuple(collectives))

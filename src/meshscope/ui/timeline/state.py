@@ -23,10 +23,11 @@ SORTS = ("rank", "exposed", "compute")
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """``names`` has, for every window of the timeline, which of its names are meant."""
+    """``names`` has, for every window of the timeline, which of its names are meant; ``collectives`` the same."""
 
     text: str
     names: tuple[Flags, ...]
+    collectives: tuple[Flags, ...]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,73 @@
+"""What share of any column is covered, against counting nanosecond by nanosecond."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meshscope.analysis import coverage as module
+from meshscope.analysis.coverage import coverage
+from meshscope.intervals import Intervals, union
+
+lengths = st.lists(st.integers(1, 40), min_size=0, max_size=40)
+
+
+def intervals(steps: list[int]) -> Intervals:
+    """Gaps and intervals in turn, of the lengths given."""
+    edges = np.cumsum(np.array(steps[: len(steps) // 2 * 2], dtype=np.int64))
+    return union(edges[0::2], edges[1::2])
+
+
+def counted(busy: Intervals, edges: Any) -> tuple[list[float], list[bool]]:
+    """By looking at every nanosecond."""
+    covered = {time for s, e in zip(busy.start_ns.tolist(), busy.end_ns.tolist(), strict=True) for time in range(s, e)}
+    columns = [range(a, b) for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)]
+    shares = [sum(time in covered for time in column) / len(column) for column in columns]
+    return shares, [share > 0 for share in shares]
+
+
+@given(lengths, st.integers(-50, 900), st.integers(1, 30), st.integers(1, 40))
+def test_every_column_as_by_counting(steps: list[int], start: int, columns: int, width: int) -> None:
+    busy = intervals(steps)
+    edges = start + np.arange(columns + 1, dtype=np.int64) * width
+    shares, there = coverage(busy).columns(edges)
+    wanted, is_there = counted(busy, edges)
+    assert shares.tolist() == pytest.approx(wanted)
+    assert there.tolist() == is_there
+
+
+@given(st.lists(st.integers(1, 40), min_size=20, max_size=300), st.integers(0, 2**32))
+def test_a_table_of_totals_is_exact_where_an_edge_is_a_bin_and_within_a_bin_elsewhere(
+    steps: list[int], seed: int
+) -> None:
+    busy = intervals(steps)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_MOST_BINS", 8)
+        found = coverage(busy)
+    exact = coverage(busy)
+    if not len(found.bins_ns):
+        assert len(busy) <= 8
+        return
+    bins = found.first_ns + np.arange(0, 9, 4, dtype=np.int64) * found.bin_ns
+    assert found.columns(bins)[0].tolist() == pytest.approx(exact.columns(bins)[0].tolist())
+    first = int(np.random.default_rng(seed).integers(0, found.bin_ns)) + found.first_ns
+    edges = first + np.arange(2, dtype=np.int64) * 4 * found.bin_ns
+    width = 4 * found.bin_ns
+    assert found.columns(edges)[0] * width == pytest.approx(exact.columns(edges)[0] * width, abs=2 * found.bin_ns)
+
+
+def test_many_intervals_get_a_table_and_nothing_covers_nothing() -> None:
+    start_ns = np.arange(200_000, dtype=np.int64) * 10
+    many = coverage(union(start_ns, start_ns + 3))
+    assert len(many.bins_ns) > 100_000
+    whole = np.array([0, 1_000_000, 2_000_000], dtype=np.int64)
+    assert many.columns(whole)[0].tolist() == pytest.approx([0.3, 0.3])
+    near = np.array([0, 5, 10, 13], dtype=np.int64)
+    assert many.columns(near)[0].tolist() == pytest.approx([0.6, 0.0, 1.0])
+    nothing = coverage(union(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)))
+    assert nothing.columns(near)[0].tolist() == [0, 0, 0]
+    assert nothing.upto(near).tolist() == [0, 0, 0, 0]
