@@ -70,9 +70,9 @@ def ratio(part: float, whole: float) -> float:
     return part / whole
 
 
-def counted(count: int, noun: str) -> str:
-    """``1 step``, ``2 steps``: a noun whose plural ends in s."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """``1 step``, ``2 steps``, ``2 passes``: a noun whose plural ends in s, or the plural given."""
+    return f"{count} {noun}" if count == 1 else f"{count} {plural or noun + 's'}"
 
 
 def ranges(values: Iterable[int], most: int | None = None) -> str:

@@ -27,7 +27,7 @@ def exposed_tail(run: Run) -> tuple[Finding, ...]:
         return ()
     last = found.buckets[-1] if found.buckets else None
     said = [
-        f"in the mean of {counted(found.passes, 'backward pass').replace('passs', 'passes')} all-reduces are exposed "
+        f"in the mean of {counted(found.passes, 'backward pass', 'backward passes')} all-reduces are exposed "
         f"for {duration(found.tail_ns)} after the last computation, {percent(found.tail_frac)} of the time traced"
     ]
     if last is not None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
+from meshscope.analysis.findings import Finding
 from meshscope.analysis.lanes import lanes
 from meshscope.analysis.waiting import waiting
 from meshscope.discovery import discover
@@ -305,14 +306,21 @@ class Board(Screen[None]):
             self.say("There is no timeline: nothing of this run was profiled yet.")
             return
         self.say("Laying out the timeline…")
-        self._lay_out(run)
+        self._lay_out(run, self._chosen_finding())
+
+    def _chosen_finding(self) -> Finding | None:
+        """The one that is chosen in the panel that has the focus, where that is the one of the findings."""
+        answered = self._view(self._panel("findings")).asking.answers.get(self.scene.selected)
+        if self._focused != "findings" or not self._chooses_within or answered is None:
+            return None
+        return cast("Finding", answered.answer.findings[self._picked])
 
     @work(exclusive=True, group="timeline")
-    async def _lay_out(self, run: Run) -> None:
+    async def _lay_out(self, run: Run, finding: Finding | None) -> None:
         found = await in_thread(lambda: (lanes(run), waiting(run)))
         self.say("")
         if found[0] is not None and self.app.screen is self:
-            self.app.push_screen(Timeline(found[0], found[1], run, self.look))
+            self.app.push_screen(Timeline(found[0], found[1], run, self.look, finding=finding))
 
     def action_redraw(self) -> None:
         self.refresh(layout=True)

@@ -13,6 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.strip import Strip
 
+from meshscope.analysis.findings import Finding
 from meshscope.analysis.lanes import Lane, Lanes
 from meshscope.analysis.waiting import Waiting
 from meshscope.errors import InputError
@@ -22,7 +23,7 @@ from meshscope.ui.canvas import Canvas
 from meshscope.ui.look import Look
 from meshscope.ui.marks.cells import Line, Piece, cells, ends, named, strip
 from meshscope.ui.screens.dialog import Dialog
-from meshscope.ui.timeline import drawing, going, state
+from meshscope.ui.timeline import drawing, going, placing, state
 from meshscope.ui.timeline.details import details, times
 from meshscope.ui.timeline.state import State
 from meshscope.ui.timeline.viewport import whole
@@ -51,6 +52,7 @@ KEYS = (
     ("m  M", "mark a time, and a second; take the marks away"),
     ("B  '", "set or take away a bookmark; go to the next one"),
     ("r", "show some ranks: 0,4-7"),
+    ("y", "copy what is said of the chosen span"),
     ("v  c", "sort the ranks; one lane for each rank"),
     ("esc  q", "back"),
 )
@@ -72,14 +74,16 @@ class Timeline(Screen[None]):
             ("m", "mark"), ("M", "no marks"), ("B", "bookmark"), ("apostrophe", "next bookmark"),
             ("v", "sort"), ("c", "collapse"),
         )),
+        Binding("y", "copy", show=False),
         Binding("slash", "type('search')", show=False),
         Binding("r", "type('ranks')", show=False),
         Binding("question_mark", "help", show=False),
         Binding("escape,q,t", "leave", show=False),
     ]  # fmt: skip
 
-    def __init__(self, lanes: Lanes, waits: Waiting, run: Run, look: Look) -> None:
+    def __init__(self, lanes: Lanes, waits: Waiting, run: Run, look: Look, *, finding: Finding | None = None) -> None:
         super().__init__()
+        self._finding = finding
         self._lanes, self._waits, self._run, self._look = lanes, waits, run, look
         self.state: State | None = None
         self._typing: tuple[str, str] | None = None
@@ -94,10 +98,21 @@ class Timeline(Screen[None]):
         columns = drawing.place(self.size.width).columns
         if self.state is None:
             view = whole(self._lanes.start_ns, self._lanes.end_ns, columns)
-            self.state = replace(state.begun(self._lanes, view), bookmarks=self._bookmarks())
+            begun = replace(state.begun(self._lanes, view), bookmarks=self._bookmarks())
+            self.state = self._begun_at(begun)
         else:
             self.state = replace(self.state, view=self.state.view.sized(columns))
         self._show()
+
+    def _begun_at(self, begun: State) -> State:
+        """Where the finding shows that was chosen, if one was."""
+        if self._finding is None:
+            return begun
+        there = placing.placed(self._lanes, begun, self._finding)
+        self._said = f"{self._finding.title}: " + (
+            "no stretch of time shows it." if there is None else "where it is longest."
+        )
+        return there or begun
 
     def _show(self) -> None:
         width, height = self.size
@@ -247,6 +262,14 @@ class Timeline(Screen[None]):
         if there is None:
             self._said = f"No name on these lanes holds “{printable(text)}”."
         self.state = there or self.state
+
+    def action_copy(self) -> None:
+        """What is said of the chosen span, to the clipboard of the terminal (OSC 52)."""
+        assert self.state is not None
+        lines = details(self._lanes, self.state, self._waits)
+        self.app.copy_to_clipboard("\n".join("".join(text for text, _ in line).strip(" ▲") for line in lines))
+        self._said = "Copied what is said below."
+        self._show()
 
     def action_help(self) -> None:
         lines: list[Line] = [[(f"{named(key, self._look):<12}", "key"), (what, "text")] for key, what in KEYS]
