@@ -6,8 +6,10 @@ import pytest
 from measured import MS, measured, noisy
 
 from meshscope.analysis.change import change
-from meshscope.analysis.conditions import conditions, judged
+from meshscope.analysis.conditions import HOLDS_NOT, conditions, judged
+from meshscope.analysis.figures import PARTS
 from meshscope.analysis.pairing import changes
+from meshscope.analysis.works import Works
 from meshscope.errors import InputError
 
 SAME = change([measured(noisy(1))], [measured(noisy(2))])
@@ -101,3 +103,11 @@ def test_nothing_in_common_is_refused() -> None:
         changes(a, b)
     with pytest.raises(InputError, match="which of them"):
         changes([measured([], strategy="")] * 2, [measured([], strategy="")])
+
+
+def test_nothing_on_both_sides_is_known_and_no_change() -> None:
+    parts = dict.fromkeys(PARTS, (5e6, 5e6, 5e6)) | {"exposed": (0.0, 0.0, 0.0)}
+    a, b = (measured([50.0] * 60, parts_ns=parts, works=Works((5, 15, 25), 2, ())) for _ in range(2))
+    for text in ("exposed>20ms", "exposed>5%"):
+        (found,) = judged(conditions(text), change([a], [b]))
+        assert found.state == HOLDS_NOT, found.why

@@ -98,11 +98,19 @@ def damaged() -> dict[str, bytes]:
     short["runs"][0]["step_ns"] = [1, 2]
     negative = json.loads(content)
     negative["runs"][0]["step_ns"][0] = -5
+    parts = {kind: json.loads(content) for kind in ("none", "negative", "long")}
+    parts["none"]["runs"][0]["parts_ns"] = {}
+    parts["negative"]["runs"][0]["parts_ns"]["exposed"][0] = -5
+    parts["long"]["runs"][0]["parts_ns"]["exposed"] *= 9
+    samples = json.loads(content)
+    samples["runs"][0]["samples_per_step"] = -31.0
     later = plain | {"format": 99}
     return {
         "cut": content[: len(content) // 2],
         "of fewer steps": json.dumps(short).encode(),
         "of negative time": json.dumps(negative).encode(),
+        **{f"of {kind} parts": json.dumps(found).encode() for kind, found in parts.items()},
+        "of negative samples": json.dumps(samples).encode(),
         "later": json.dumps(later).encode(),
         "another's": b'{"traceEvents": []}',
         "empty": encoded([]),

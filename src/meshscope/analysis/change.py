@@ -180,7 +180,7 @@ def _part(name: str, a: Sequence[Figures], b: Sequence[Figures], refusal: str) -
     values = [np.array([ns for run in side for ns in run.parts_ns.get(name, ())]) for side in (a, b)]
     old, new = (float(found.mean()) if len(found) else math.nan for found in values)
     if old == new == 0:
-        return Quantity(name, "ns", 0.0, 0.0, 0.0, math.nan, math.nan, SAME)
+        return Quantity(name, "ns", 0.0, 0.0, 0.0, 0.0, 0.0, SAME)
     change = new / old - 1 if old else math.nan
     fewest = min(len(found) for found in values)
     why = refusal

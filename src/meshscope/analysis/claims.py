@@ -19,6 +19,13 @@ IMPOSSIBLE, UNHEARD_OF, POSSIBLE = "impossible", "faster than any measured", "po
 EXAMPLE = '--claim "1.3b 8xA100 256x512 180ms"'
 
 _MOST = 1e15
+
+_USUAL_CEILING_FRAC = 0.85
+"""Of a datasheet's peak: what the best matrix products reach on the devices where somebody measured them, at most."""
+
+_MOST_ROUNDED_FRAC = 0.05
+"""By how much a model is smaller than it is called, at most: 7b have 6.7, 30b more than 30 (published models)."""
+
 _SCALE = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 _SECONDS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0}
 _MODEL = re.compile(r"(\d+(?:\.\d+)?)([kmbt])")
@@ -66,16 +73,18 @@ class Bound:
 class Judgement:
     """``bound`` is by the usual count of FLOPs, ``least`` by what cannot be left out, both at the datasheet's peak.
 
-    ``measured`` is by the usual count at the best rate ever measured on the device; None where nobody published one, or
-    not for this precision. ``mfu_frac`` is the claim's share of the peak. ``verdict``: impossible (below ``least``),
-    faster than any measured (at or above it, but below what the measured rate needs), possible.
+    ``ceiling`` is by the usual count at the best rate ever measured on the device, or, where nobody published one in
+    this precision (``is_ceiling_assumed``), at 85 % of the peak. ``mfu_frac`` is the claim's share of the peak.
+    ``verdict``: impossible (below ``least``), faster than any measured (at or above it, but below what the ceiling
+    needs), possible.
     """
 
     claim: Claim
     verdict: str
     bound: Bound
     least: Bound
-    measured: Bound | None
+    ceiling: Bound
+    is_ceiling_assumed: bool
     mfu_frac: float
 
 
@@ -84,11 +93,13 @@ def judgement(claim: Claim) -> Judgement:
     peak = claim.device.peak_flops_per_s[claim.precision]
     usual, least = flops(claim.shape, claim.seq), least_flops(claim.shape, claim.seq)
     bound, floor = _bound(claim, usual, peak), _bound(claim, least, peak)
-    ceiling = claim.device.measured_flops_per_s if claim.precision in ("bf16", "fp16") else 0.0
-    measured = _bound(claim, usual, ceiling) if ceiling else None
-    slowest_s = _bound(claim, least, ceiling).time_s if ceiling else floor.time_s
+    measured = claim.device.measured_flops_per_s if claim.precision in ("bf16", "fp16") else 0.0
+    ceiling = measured or _USUAL_CEILING_FRAC * peak
+    slowest_s = _bound(claim, least, ceiling).time_s
     verdict = IMPOSSIBLE if claim.time_s < floor.time_s else UNHEARD_OF if claim.time_s < slowest_s else POSSIBLE
-    return Judgement(claim, verdict, bound, floor, measured, bound.time_s / claim.time_s)
+    return Judgement(
+        claim, verdict, bound, floor, _bound(claim, usual, ceiling), not measured, bound.time_s / claim.time_s
+    )
 
 
 def _bound(claim: Claim, counted: Flops, flops_per_s: float) -> Bound:
@@ -151,8 +162,8 @@ class _Parts:
             self._model = word, self._presets[word]
         elif found is not None:
             scale = _SCALE[found[2]]
-            digit = 10.0 ** -len(found[1].partition(".")[2])
-            self._model = word, Shape(_number(found[1]) * scale, uncounted=digit / 2 * scale)
+            digit, size = 10.0 ** -len(found[1].partition(".")[2]), _number(found[1])
+            self._model = word, Shape(size * scale, uncounted=min(digit / 2, _MOST_ROUNDED_FRAC * size) * scale)
         return self._model is not None
 
     def _take_tokens(self, word: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from meshscope.analysis.model_flops import Flops, Shape, flops, tied_shape
+from meshscope.analysis.model_flops import Flops, Shape, flops, least_flops, tied_shape
 from meshscope.analysis.peaks import Device, device
 from meshscope.analysis.standing import device_kind
 from meshscope.analysis.steps import steps
@@ -24,8 +24,9 @@ class Efficiency:
     """``flops`` per token (None: not known); ``flop_per_step`` of all ranks; ``flops_per_s`` of one rank.
 
     ``mfu_frac`` is that over ``peak_flops_per_s`` of ``device`` in ``precision``, dense; ``measured_frac`` over the
-    best matrix product that was measured on one. NaN where not known, and ``why`` says why there is no MFU. A share
-    above 1 cannot be: then ``is_impossible``, and something the run says of itself is wrong.
+    best matrix product that was measured on one, and ``least_frac`` the share of the peak of what cannot be left out.
+    NaN where not known, and ``why`` says why there is no MFU. A ``least_frac`` above 1 cannot be: then
+    ``is_impossible``, and something the run says of itself is wrong.
     """
 
     flops: Flops | None
@@ -39,10 +40,11 @@ class Efficiency:
     measured_frac: float
     source: str
     why: str
+    least_frac: float = math.nan
 
     @property
     def is_impossible(self) -> bool:
-        return self.mfu_frac > 1
+        return self.least_frac > 1
 
 
 _UNKNOWN = Efficiency(None, 0, math.nan, math.nan, "", "", math.nan, math.nan, math.nan, "", "")
@@ -60,7 +62,7 @@ def efficiency(run: Run) -> Efficiency:
     flop = counted.per_token * tokens
     rate = flop / step_ns * NS_PER_S / here.ranks if here.ranks else math.nan
     known = Efficiency(counted, tokens, flop, rate, "", "", math.nan, math.nan, math.nan, "", "")
-    return _against_peak(run, known)
+    return _against_peak(run, known, least_flops(shape, here.sequence_length))
 
 
 def _because(why: str) -> Efficiency:
@@ -77,7 +79,7 @@ def shape_of(here: Experiment) -> Shape | None:
     return Shape(here.parameters) if here.parameters > 0 else None
 
 
-def _against_peak(run: Run, known: Efficiency) -> Efficiency:
+def _against_peak(run: Run, known: Efficiency, least: Flops) -> Efficiency:
     names = {started.device_name for started in run.ranks if started.device_name} or set(run.experiment.devices)
     name = min(names, default="")
     found, kind = device(name), device_kind(run)
@@ -92,6 +94,7 @@ def _against_peak(run: Run, known: Efficiency) -> Efficiency:
         return Efficiency(**about | {"why": f"no datasheet peak is known for {of}"})
     if math.isnan(known.flops_per_s):
         return Efficiency(**about | {"why": "no unprofiled step past warm-up"})
+    counted = known.flops or least
     peak = found.peak_flops_per_s[precision] / found.dies
     ceiling = found.measured_flops_per_s / found.dies if precision in ("bf16", "fp16") else 0.0
     return Efficiency(
@@ -100,6 +103,7 @@ def _against_peak(run: Run, known: Efficiency) -> Efficiency:
             "device": found.name,
             "peak_flops_per_s": peak,
             "mfu_frac": known.flops_per_s / peak,
+            "least_frac": known.flops_per_s / peak * least.per_token / counted.per_token,
             "measured_frac": known.flops_per_s / ceiling if ceiling else math.nan,
             "source": found.source,
         }

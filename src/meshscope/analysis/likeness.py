@@ -81,6 +81,7 @@ def changed(a: Sequence[Figures], b: Sequence[Figures]) -> tuple[str, ...]:
             ("strategy", before.strategy, after.strategy),
             ("ranks that are here", ranges(before.seen_ranks), ranges(after.seen_ranks)),
             ("host", before.host, after.host),
+            ("cores", str(before.cores or ""), str(after.cores or "")),
             ("device", ", ".join(before.devices), ", ".join(after.devices)),
             *_pairs(before.options, after.options, skip=_OF_A_RUN),
             *_pairs(before.versions, after.versions),

@@ -2,8 +2,9 @@
 
 Forward and backward multiply every parameter by every token three times, two FLOPs each: 6 N. Attention adds
 ``12 · layers · width · seq`` per token, its two products of queries, keys and values there and back (Chowdhery et al.
-2022, PaLM, appendix B); a causal mask needs half of that, if the kernel skips what is masked. What is computed again to
-save memory does not count.
+2022, PaLM, appendix B), of which a causal mask leaves half: ``6 · layers · width · seq``. Language models are causal,
+and kernels skip what is masked, so the half is what is counted here; who counts the whole has higher shares, the more
+so the longer the sequence. What is computed again to save memory does not count.
 
 N is stated with the number: *all* parameters, or those that are *multiplied*, which are the non-embedding ones and the
 output layer; tables that are only looked up (positions, and the token table where it is not the output layer too)
@@ -51,18 +52,18 @@ class Flops:
 
 
 def flops(shape: Shape, seq: int) -> Flops:
-    """By the usual convention: all parameters, and attention without regard to a mask."""
-    return _flops(shape.parameters, 12, shape, seq)
+    """By the usual convention: all parameters, and attention under a causal mask."""
+    return _flops(shape.parameters, shape, seq)
 
 
 def least_flops(shape: Shape, seq: int) -> Flops:
     """What cannot be left out: parameters that are multiplied, and attention under a causal mask."""
-    return _flops(shape.multiplied, 6, shape, seq)
+    return _flops(shape.multiplied, shape, seq)
 
 
-def _flops(parameters: float, factor: int, shape: Shape, seq: int) -> Flops:
-    attention = float(factor * shape.layers * shape.width * seq)
-    return Flops(parameters, 6 * parameters, attention, f"{factor} × {shape.layers} × {shape.width} × {seq}")
+def _flops(parameters: float, shape: Shape, seq: int) -> Flops:
+    attention = float(6 * shape.layers * shape.width * seq)
+    return Flops(parameters, 6 * parameters, attention, f"6 × {shape.layers} × {shape.width} × {seq}")
 
 
 def tied_shape(*, layers: int, width: int, vocab: int, seq: int) -> Shape:

@@ -63,6 +63,8 @@ def command(
     """
     if b is None and (save_baseline is None or fail_on or also_b):
         raise click.UsageError("Give A and B, or A and --save-baseline FILE.")
+    from meshscope.units import printable
+
     asked = _conditions(fail_on)
     refused: Refusals = []
     before = _opened((a, *also_a), refused)
@@ -70,6 +72,8 @@ def command(
         _save(before, save_baseline)
     if b is None:
         return 0
+    if not (also_a or also_b) and os.path.realpath(a) == os.path.realpath(b):
+        click.echo(f"meshscope: A and B are the same: {printable(str(a))}. Give two recordings.", err=True)
     shown = "json" if is_json else "screen" if on_screen and options.draws(headless=False) else "text"
     return _compared(before, _opened((b, *also_b), refused), asked, refused, shown=shown)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from meshscope.analysis.figures import Figures
+from meshscope.analysis.figures import PARTS, Figures
 from meshscope.errors import InputError
 
 FORMAT = 1
@@ -79,7 +79,10 @@ def _refuse_unsound(run: Figures, name: str) -> None:
         and all(ns > 0 for ns in run.step_ns)
         and per_profiled <= {len(run.works.steps)}
         and all(value >= 0 for work in run.works.works for value in (*work.count, *work.total_ns))
-        and all(math.isfinite(value) for values in run.parts_ns.values() for value in values)
+        and set(run.parts_ns) == set(PARTS)
+        and {len(values) for values in run.parts_ns.values()} <= {len(run.works.steps), 0}
+        and all(math.isfinite(value) and value >= 0 for values in run.parts_ns.values() for value in values)
+        and not run.samples_per_step < 0
     )
     if not is_sound:
         raise InputError(f"{name} is damaged: its numbers do not fit together.", hint=_HINT)

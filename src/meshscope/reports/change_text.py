@@ -25,6 +25,7 @@ def change_report(found: Changes, judged: Sequence[Judged] = (), *, encoding: st
     lines += [f"only in {side}: {title}" for side, title in found.alone]
     if judged:
         lines += ["", *(line for one in judged for line in _judged(one))]
+        lines += [f"cannot say for {title}: it is only in {side}" for side, title in found.alone]
     text = "\n".join(printable(line) for line in lines).strip("\n")
     return encodable(text, encoding or getattr(sys.stdout, "encoding", None) or "utf-8")
 

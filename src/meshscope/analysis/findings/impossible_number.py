@@ -1,8 +1,8 @@
 """An impossible number: something the run says of itself, or of its clocks, cannot be.
 
-Fires when model FLOPs exceed the datasheet's peak, when batches are waited for longer than their steps take, and when
-kernels start before they were launched (a hundredth of them or more): then times of host and device are not of one
-clock.
+Fires when the model FLOPs that cannot be left out exceed the datasheet's peak, when batches are waited for longer than
+their steps take, and when kernels start before they were launched (a hundredth of them or more): then times of host and
+device are not of one clock.
 """
 
 from __future__ import annotations
