@@ -87,7 +87,12 @@ class TraceWritten(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="tr
 
 
 class Compiled(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="compiled"):
-    """A compilation: ``stage`` is ``trace``, ``lower`` or ``compile``; ``reason`` says what changed, where known."""
+    """A compilation: ``stage`` is ``trace``, ``lower`` or ``compile``; ``reason`` says why, in the framework's words.
+
+    ``changed`` names each input that is not as it was in an earlier compilation of this function, from and to:
+    ``tokens int32[8,128] → int32[7,128]``; () where nobody told. ``is_from_cache``: the program was read from JAX's
+    persistent cache, and ``duration_ns`` is what that took.
+    """
 
     rank: int
     name: str
@@ -96,6 +101,8 @@ class Compiled(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="compil
     step: int = -1
     is_recompilation: bool = False
     reason: str = ""
+    changed: tuple[str, ...] = ()
+    is_from_cache: bool = False
 
 
 class MemoryMeasured(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="memory"):

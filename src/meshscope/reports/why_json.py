@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from meshscope.reports.compilation_json import compilation_json
 from meshscope.reports.idle_json import idle_json
 from meshscope.reports.operations_json import operations_json
 from meshscope.reports.path_json import path_json
 from meshscope.reports.strategy_json import strategy_json
 from meshscope.run import Run
 
-_PARTS = (idle_json, operations_json, strategy_json, path_json)
+_PARTS = (idle_json, operations_json, strategy_json, path_json, compilation_json)
 
 
 def why_json(run: Run) -> tuple[dict[str, Any], list[tuple[str, str]]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
 import jax
 
 from meshscope.capture.workers.jax_checks import SUM_NAME
+from meshscope.capture.workers.jax_inputs import Inputs
 from meshscope.capture.workers.rank_journal import RankJournal
 from meshscope.recording.entries import Compiled
 
@@ -17,10 +17,11 @@ _STAGES = {
     "/jax/core/compile/jaxpr_to_mlir_module_duration": "lower",
     "/jax/core/compile/backend_compile_duration": "compile",
 }
+_CACHE_HIT = "/jax/compilation_cache/cache_hits"
 _SHORT_NS = 1_000_000
 
 
-class Compiles(logging.Handler):
+class Compiles:
     """Writes an entry per stage of every compilation of a millisecond or more; a trace within a trace counts once.
 
     ``step`` is the step under way, ``what`` what the script says it is compiling, which is then the entry's name.
@@ -29,28 +30,25 @@ class Compiles(logging.Handler):
     """
 
     def __init__(self, journal: RankJournal, *, on_first: Callable[[], None]) -> None:
-        super().__init__(logging.WARNING)
         self._journal = journal
         self._on_first: Callable[[], None] | None = on_first
         self._seen: set[str] = set()
         self._traces: list[Compiled] = []
-        self._reason = ""
+        self._inputs = Inputs()
+        self._is_from_cache = False
         self.step = -1
         self.what = ""
         self.has_compiled = False
         jax.monitoring.register_event_duration_secs_listener(self._heard)
+        jax.monitoring.register_event_listener(self._happened)
 
     def explain(self) -> None:
-        """From now on ask JAX for reasons: before the first step everything is new, and explaining it costs time."""
-        if "jax_explain_cache_misses" in jax.config.values:
-            jax.config.update("jax_explain_cache_misses", True)  # noqa: FBT003
-            logging.getLogger("jax").addHandler(self)
+        """From now on JAX gives reasons."""
+        self._inputs.explain()
 
-    def emit(self, record: logging.LogRecord) -> None:
-        text = record.getMessage()
-        if "CACHE MISS" in text:
-            lines = [line.strip() for line in text.splitlines()[1:]]
-            self._reason = "; ".join(line for line in lines if line)[:500]
+    def _happened(self, event: str, **_: Any) -> None:
+        if event == _CACHE_HIT:
+            self._is_from_cache = True
 
     def _heard(self, event: str, duration_s: float, **about: Any) -> None:
         stage, name = _STAGES.get(event), str(about.get("fun_name", ""))
@@ -76,8 +74,12 @@ class Compiles(logging.Handler):
         self._traces = []
 
     def _entry(self, name: str, stage: str, duration_ns: int) -> Compiled:
-        is_again = stage == "compile" and self.step >= 0 and name in self._seen
-        reason, self._reason = (self._reason, "") if stage == "compile" else ("", self._reason)
+        is_program = stage == "compile"
+        is_again = is_program and self.step >= 0 and name in self._seen
+        reason, changed = self._inputs.compiled(name) if is_program else ("", ())
+        is_from_cache = is_program and self._is_from_cache
+        # JAX says that it found the program before it says how long that took.
+        self._is_from_cache = self._is_from_cache and not is_program
         return Compiled(
             t_ns=self._journal.now_ns(),
             rank=self._journal.rank,
@@ -87,6 +89,8 @@ class Compiles(logging.Handler):
             step=self.step,
             is_recompilation=is_again,
             reason=reason,
+            changed=changed if is_again else (),
+            is_from_cache=is_from_cache,
         )
 
     def _append(self, entry: Compiled) -> None:

@@ -18,6 +18,7 @@ from meshscope.capture.workers.asked_windows import AskedWindows
 from meshscope.capture.workers.batch_shape import batch_shape
 from meshscope.capture.workers.post import Post
 from meshscope.capture.workers.torch_account import Account
+from meshscope.capture.workers.torch_compiles import TorchCompiles
 from meshscope.capture.workers.torch_device import device_of
 from meshscope.capture.workers.torch_memory import SavedTensors
 from meshscope.capture.workers.torch_profile import TorchProfile, finished
@@ -40,6 +41,7 @@ class TorchWatch:
         self._wait_ns = 0
         self._shape: tuple[int, ...] = ()
         self._is_compiling = False
+        self._compiles = TorchCompiles(post.journal)
         self._is_after_window = self._has_updated = False
         self._gradient_sum: float | None = None
         self._journal.append(
@@ -92,10 +94,12 @@ class TorchWatch:
     @contextmanager
     def compiling(self, what: str) -> Iterator[None]:
         self._is_compiling = True
+        self._compiles.take(self._step)
         start = time.perf_counter_ns()
         after = "training" if self._account is not None else "importing"
         with self._journal.beating("compiling", after=after, detail=what):
             yield
+        self._compiles.skip()
         self._journal.append(
             Compiled(
                 t_ns=self._journal.now_ns(),
@@ -117,6 +121,7 @@ class TorchWatch:
         return self._step == self._post.memory_step() and not getattr(self._post.options, "compile", False)
 
     def _begin(self, number: int) -> None:
+        self._compiles.take(self._step)
         self._step, self._wait_ns, self._loss, self._gradient_sum = number, 0, None, None
         window = self._windows.at(number)
         if window is not None and self._profile is None:
@@ -129,6 +134,7 @@ class TorchWatch:
         self._device.reset_peak()
 
     def _done(self, start_ns: int, end_ns: int) -> None:
+        has_compiled = self._compiles.take(self._step)
         counters = self._device.counters()
         self._journal.append(
             StepDone(
@@ -145,7 +151,7 @@ class TorchWatch:
                 reserved_bytes=counters.reserved,
                 peak_bytes=counters.peak,
                 is_profiled=self._profile is not None or self._is_after_window,
-                is_compiling=self._is_compiling,
+                is_compiling=self._is_compiling or has_compiled,
             )
         )
         # The step after a window waits for the ranks that stop their profiler last.
