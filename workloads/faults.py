@@ -12,6 +12,7 @@ from refusals import OptionError
 
 _ALONE = "it trains on one device, and the fault lies between ranks"
 _SINGLES = {"torch-single": _ALONE, "jax-single": _ALONE}
+_FOR_ONE_SHAPE = "only JAX compiles a program for one shape alone; --compile takes any length after the first other one"
 _PLACED = "the compiler places its collectives"
 
 
@@ -70,6 +71,13 @@ KINDS: dict[str, Kind] = {
         "every gradient is reduced on its own",
         not_in=_SINGLES | {"fsdp": "it gathers and reduces block by block and has no buckets"},
     ),
+    "new-lengths": Kind(
+        "a new length every {amount} steps",
+        "the sequences of each such step are shorter than any before, and the step is compiled again for them",
+        "steps",
+        5.0,
+        dict.fromkeys(("ddp", "fsdp", "torch-single"), _FOR_ONE_SHAPE),
+    ),
 }
 
 
@@ -94,9 +102,9 @@ def _amount(name: str, text: str) -> float:
         amount = float(text)
     except ValueError:
         amount = -1.0
-    is_step = kind.unit == "step"
-    if not 0 <= amount < inf or (amount == 0 and not is_step) or (is_step and amount != int(amount)):
-        what = "a step's number" if is_step else f"a number of {kind.unit} above 0"
+    is_step, is_whole = kind.unit == "step", kind.unit in ("step", "steps")
+    if not 0 <= amount < inf or (amount == 0 and not is_step) or (is_whole and amount != int(amount)):
+        what = "a step's number" if is_step else f"a {'whole ' if is_whole else ''}number of {kind.unit} above 0"
         raise OptionError(
             f"{name}:{text} makes no sense: it takes {what}.", f"Write it as --inject {name}:{kind.default:g}."
         )
@@ -111,7 +119,7 @@ def refuse_misfits(inject: str, strategy: str, ranks: int, *, steps: int, micro_
     found = faults(inject)
     for name in found:
         why = KINDS[name].not_in.get(strategy, "")
-        if not why and ranks < 2 and KINDS[name].not_in:
+        if not why and ranks < 2 and _is_between_ranks(name):
             why = "it runs on one rank, and the fault lies between ranks"
         if why:
             raise OptionError(f"{name} makes no sense in {strategy}: {why}.", _hint(name))
@@ -127,7 +135,11 @@ def _hint(name: str) -> str:
     """Where it can be had."""
     every = ("ddp", "fsdp", "pmap", "pjit", "pjit-dp", "torch-single", "jax-single")
     able = [strategy for strategy in every if strategy not in KINDS[name].not_in]
-    return f"It can be injected into {', '.join(able)}{', on two ranks or more' if KINDS[name].not_in else ''}."
+    return f"It can be injected into {', '.join(able)}{', on two ranks or more' if _is_between_ranks(name) else ''}."
+
+
+def _is_between_ranks(name: str) -> bool:
+    return KINDS[name].not_in.keys() >= _SINGLES.keys()
 
 
 def words(inject: str) -> tuple[str, ...]:

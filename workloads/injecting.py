@@ -1,7 +1,7 @@
 """What the faults of ``faults`` do to a training script. Without ``--inject`` nothing here does anything.
 
 Each framework is imported only by what serves it. The faults that stand in the options alone (``small-buckets`` under
-DDP, the ragged and the late batch) are in ``options`` and ``tokens``.
+DDP, batches that are ragged, late or of a new length) are in ``options`` and ``tokens``.
 """
 
 from __future__ import annotations
@@ -104,6 +104,10 @@ class JaxFaults:
         if "memory-leak" in self._asked:
             self._leak()
         return self._delayed(params) if "straggler" in self._asked else params
+
+    def program(self, compiled: Callable[..., Any], jitted: Callable[..., Any]) -> Callable[..., Any]:
+        """What a step calls: the compiled program takes one shape; with new lengths, what compiles one for any."""
+        return jitted if "new-lengths" in self._asked else compiled
 
     def averaged(self, found: Any, mean: Callable[[Any, str], Any], axis: str) -> Any:
         """The ``mean`` of a loss and gradients over an axis; with unsynced gradients, of the loss alone."""

@@ -96,12 +96,13 @@ def train(options: Options, watch: Watch) -> list[float]:
         compiled = jitted.lower(params, opt_state, fetch(0)).compile(jax_compiler_options(options))
     watch.started(parameters=lambda: params, optimizer=lambda: opt_state, compiled=compiled)
 
+    program = faults.program(compiled, jitted)
     losses = []
     for step in range(options.steps):
         with watch.step(step):
             batch = watch.batch(partial(fetch, step))
             params = faults.strike(step, params)
-            params, opt_state, loss = compiled(params, opt_state, batch)
+            params, opt_state, loss = program(params, opt_state, batch)
             losses.append(watch.loss(loss))
     watch.finished()
     return losses

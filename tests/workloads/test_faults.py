@@ -23,6 +23,7 @@ ABLE = {
     "ragged-batch": {"ddp", "fsdp"},
     "same-key": {"ddp", "fsdp", "pmap"},
     "small-buckets": {"ddp", "pmap", "pjit", "pjit-dp"},
+    "new-lengths": {"pmap", "pjit", "pjit-dp", "jax-single"},
 }
 
 
@@ -45,6 +46,8 @@ def test_faults_have_amounts_of_their_own_and_several_may_be_asked_for(workload:
         ("memory-leak:inf", "a number of MiB above 0"),
         ("hang:2.5", "a step's number"),
         ("hang:-1", "a step's number"),
+        ("new-lengths:0", "a whole number of steps above 0"),
+        ("new-lengths:2.5", "a whole number of steps above 0"),
         ("same-key:3", "takes no amount"),
         ("hang,hang:3", "asked for twice"),
     ],
@@ -82,7 +85,7 @@ def test_a_fault_that_a_strategy_cannot_have_is_refused(workload: Import, fault:
 
 def test_faults_between_ranks_are_refused_where_there_is_one_rank(workload: Import) -> None:
     options = workload("options")
-    for fault in ABLE.keys() - {"slow-input", "memory-leak"}:
+    for fault in ABLE.keys() - {"slow-input", "memory-leak", "new-lengths"}:
         with pytest.raises(options.OptionError, match="one rank"):
             options.check(options.parse(["--inject", fault]), 1, "ddp")
 
@@ -127,3 +130,10 @@ def test_the_last_rank_of_a_ragged_batch_has_half_as_many_samples(workload: Impo
     assert last.shape == (accumulate, 2 // accumulate, even.seq + 1)
     assert [options.samples(ragged, rank, 2) for rank in (0, 1)] == [4, 2]
     assert [options.samples(even, rank, 2) for rank in (0, 1)] == [4, 4]
+
+
+def test_every_new_length_is_one_that_was_never_seen(workload: Import) -> None:
+    options, tokens = workload("options"), workload("tokens")
+    asked = replace(options.PRESETS["tiny"], seq=4, inject="new-lengths:3")
+    lengths = [tokens.micro_batches(asked, step).shape[-1] - 1 for step in range(17)]
+    assert lengths == [4, 4, 4, 3, 4, 4, 2, 4, 4, 1, 4, 4, 1, 4, 4, 1, 4]

@@ -52,7 +52,7 @@ def workload(command: Command) -> Command:
         multiple=True,
         metavar="FAULT[:AMOUNT]",
         help="A fault to put in, to see how it shows: straggler[:MS], slow-input[:MS], memory-leak[:MIB], hang[:STEP], "
-        "unsynced-gradients, ragged-batch, same-key or small-buckets. May be given several times.",
+        "unsynced-gradients, ragged-batch, same-key, small-buckets or new-lengths[:STEPS]. May be given several times.",
     )(command)
     for name, text in (
         ("checkpoint-activations", "Recompute activations in backward instead of keeping them."),
