@@ -18,7 +18,8 @@ def reading(found: Compilation) -> str:
     before = f"{duration(found.before_ns)} of compiling before the first step"
     if found.first_step_ns > 0:
         before += f" and {duration(found.first_step_ns)} within it"
-    return f"{before}; {_again(found)}"
+    parts = (_again(found), before) if found.storm else (before, _again(found))
+    return "; ".join(parts)
 
 
 def _again(found: Compilation) -> str:

@@ -30,7 +30,6 @@ jax.config.update("jax_compilation_cache_dir", "/kept/between/runs")
 jax.config.update("jax_explain_cache_misses", True)   # what changed"""
 
 
-
 def recompilation(run: Run) -> tuple[Finding, ...]:
     """Of the rank that spent most on it: ranks compile at the same time."""
     found = compilation(run)

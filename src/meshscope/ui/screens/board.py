@@ -164,8 +164,8 @@ class Board(Screen[None]):
     # Drawing
 
     def _shown(self) -> Sequence[Panel]:
-        """The panels that have anything to do with what is looked at."""
-        return [panel for panel in self._panels if panel.suits(self.scene)]
+        """The panels that have anything to do with what is looked at; one that reads across comes last."""
+        return sorted((panel for panel in self._panels if panel.suits(self.scene)), key=lambda panel: panel.is_strip)
 
     def _refresh(self) -> None:
         """Place everything for the size there is, and draw what has changed."""
