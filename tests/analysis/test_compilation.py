@@ -10,10 +10,10 @@ from drawn import run, steps
 from made_spans import host
 from made_spans import window as made_window
 
-from meshscope.analysis.compilation import bare, compilation
+from meshscope.analysis.compilation import compilation
 from meshscope.analysis.compilation_words import reading, traced_reading, who, why_words
 from meshscope.analysis.traced_compilation import TracedCompilation, traced_compilation
-from meshscope.recording.entries import Compiled
+from meshscope.recording.entries import Compiled, function_of
 
 MS = 1_000_000
 CHANGED = ("tokens int32[8,128] → int32[7,128]",)
@@ -127,12 +127,13 @@ def test_what_changed_goes_before_the_reason_and_silence_is_said() -> None:
 @pytest.mark.parametrize(
     ("name", "function"),
     [
-        ("jit(step)", "step"), ("step", "step"), ("pmap(<lambda>)", "<lambda>"), ("forward (model.py:12)", "forward (model.py:12)"),
+        ("jit(step)", "step"), ("step", "step"), ("pmap(<lambda>)", "<lambda>"),
+        ("forward (model.py:12)", "forward (model.py:12)"),
         ("the training step", "the training step"), ("jit(f(x))", "f(x)"), ("(odd", "(odd"),
     ],
 )  # fmt: skip
 def test_a_program_is_called_after_its_function(name: str, function: str) -> None:
-    assert bare(name) == function
+    assert function_of(name) == function
 
 
 INNER, OUTER = "OutputGraph.call_user_compiler (dynamo_timed)", "_compile.compile_inner (dynamo_timed)"

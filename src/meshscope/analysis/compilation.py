@@ -124,18 +124,12 @@ def compilation(run: Run) -> Compilation:
     )
 
 
-def bare(name: str) -> str:
-    """``step`` of ``jit(step)``: tracing is reported of the function and compiling of the program made from it."""
-    api, bracket, inside = name.partition("(")
-    return inside[:-1] if bracket and api.isidentifier() and inside.endswith(")") else name
-
-
 def _programs(entries: Iterable[Compiled]) -> list[_Program]:
     """In order. A trace or lowering belongs to the next compilation of its function in the same step."""
     found: list[_Program] = []
     waiting: dict[tuple[str, int], dict[str, int]] = {}
     for entry in entries:
-        place = bare(entry.name), entry.step
+        place = entry.function, entry.step
         if entry.stage == "compile":
             found.append(_Program(entry, _summed(waiting.pop(place, {}), entry)))
         else:
@@ -165,7 +159,7 @@ def _together(programs: Iterable[_Program], first: int) -> tuple[Recompilation, 
     counts: dict[tuple[object, ...], int] = defaultdict(int)
     for one in programs:
         entry = one.entry
-        key = (entry.step, bare(entry.name), entry.changed, entry.reason)
+        key = (entry.step, entry.function, entry.changed, entry.reason)
         counts[entry.rank, *key] += 1
         groups[(*key, counts[entry.rank, *key])].append(one)
     found = [_recompilation(alike, first) for alike in groups.values()]
@@ -177,7 +171,7 @@ def _recompilation(alike: list[_Program], first: int) -> Recompilation:
     entry = slowest.entry
     return Recompilation(
         step=entry.step,
-        function=bare(entry.name),
+        function=entry.function,
         ranks=tuple(sorted(one.entry.rank for one in alike)),
         duration_ns=slowest.duration_ns,
         stage_ns={stage: slowest.stage_ns[stage] for stage in STAGES if stage in slowest.stage_ns},

@@ -104,6 +104,11 @@ class Compiled(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="compil
     changed: tuple[str, ...] = ()
     is_from_cache: bool = False
 
+    @property
+    def function(self) -> str:
+        """What was compiled: tracing is reported of a function, and compiling of the program made from it."""
+        return function_of(self.name)
+
 
 class MemoryMeasured(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="memory"):
     """Bytes by category on one device.
@@ -196,3 +201,9 @@ AnyEntry = (
     Phase | RankStarted | StepDone | WindowAsked | TraceWritten | Compiled | MemoryMeasured | Checked
     | FlightWritten | Sampled | SensorFailed | Log | RankEnded | Ended
 )  # fmt: skip
+
+
+def function_of(program: str) -> str:
+    """``step`` of ``jit(step)``, as JAX names programs; any other name as it is."""
+    api, bracket, inside = program.partition("(")
+    return inside[:-1] if bracket and api.isidentifier() and inside.endswith(")") else program

@@ -7,7 +7,7 @@
 # framework = "torch"
 # launch = "torchrun"
 # ///
-"""A compiled layer under DDP whose batch has another size at step 5, and whose way of scaling is another at steps 7 and 8.
+"""A compiled layer under DDP whose batch has another size at step 5, and whose way of scaling is another at 7 and 8.
 
 The backend needs no C compiler. The second size makes the dimension a dynamic one, which takes any size after that;
 a text is a constant to TorchDynamo, each one a program of its own.

@@ -16,6 +16,8 @@ from typing import Any
 
 import jax
 
+from meshscope.recording.entries import function_of
+
 _LOWERING_LOGGER = "jax._src.interpreters.pxla"
 _LOWERING = "Compiling %s with global shapes and types"
 _FUNCTION = re.compile(r"^\s*(?:for (.+?)(?: defined at .*)?|never seen function:\s*(\S+) id=.*)$", re.MULTILINE)
@@ -54,7 +56,7 @@ class Inputs(logging.Handler):
 
     def compiled(self, name: str) -> tuple[str, tuple[str, ...]]:
         """Of the function that was just compiled: JAX's reason ("" where it gave none) and the inputs that changed."""
-        function = bare(name)
+        function = function_of(name)
         reason = self._reasons.pop(function, "")
         newest = self._newest.pop(function, None)
         named = tuple(f"{at} {_long(before)} → {_long(now)}" for at, now, before in _INPUT.findall(reason))
@@ -75,14 +77,8 @@ class Inputs(logging.Handler):
         told = record.args if isinstance(record.args, tuple) else ()
         if str(record.msg).startswith(_LOWERING) and len(told) >= 2 and isinstance(told[1], Sequence):
             mapping = told[2] if len(told) > 2 and isinstance(told[2], Sequence) else ()
-            self._newest[bare(str(told[0]))] = _Lowered(tuple(_shape(aval) for aval in told[1]), tuple(mapping))
+            self._newest[function_of(str(told[0]))] = _Lowered(tuple(_shape(aval) for aval in told[1]), tuple(mapping))
         return record.levelno >= self._shown_from
-
-
-def bare(name: str) -> str:
-    """``step`` of ``jit(step)``."""
-    _, bracket, inside = name.partition("(")
-    return inside[:-1] if bracket and inside.endswith(")") else name
 
 
 def _shape(aval: Any) -> str:
