@@ -1,6 +1,7 @@
 """Compilation that traces recorded, for runs without a journal: how often and how long, step by step.
 
-TorchDynamo marks what it does in a profile with ``… (dynamo_timed)``. The shapes that made it compile are in no trace.
+TorchDynamo marks what it does in a profile with ``… (dynamo_timed)``, and JAX its lowering and compiling, for all
+devices of a process. The shapes that made them compile are in no trace.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from meshscope.spans import Column, Window
 
 NO_SHAPES = "a trace does not say which shapes made it compile; a run that meshscope starts records them"
 
-# Once for each frame that is compiled, whatever is attempted again inside.
-_PROGRAM = re.compile(r"^_compile\.compile_inner \(dynamo_timed\)$")
-_ANY = re.compile(r" \(dynamo_timed\)$")
+# Once for each function that is compiled, whatever is attempted again inside.
+_PROGRAM = re.compile(
+    r"^(_compile\.compile_inner \(dynamo_timed\)|backend_compile(_and_load)?|PjRt\w*Client::Compile\w*)$"
+)
+_ANY = re.compile(r" \(dynamo_timed\)$|^lower_sharding_computation$|" + _PROGRAM.pattern)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 A step is one program over all devices of the process. Its bounds are the host's (``StepTraceAnnotation``, which the
 workload closes once the loss is read) and are the same for every device; what a device did within them is its own.
+What the process compiled is the host's, and stands in the window of its first device.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from meshscope.readers.reader import Reader
 from meshscope.readers.stream import Source
 from meshscope.readers.time_bounds import TORN, is_torn
 from meshscope.readers.windows import EARLIEST_UNIX_NS, NO_ABSOLUTE_TIME, WORK, extent, step_bounds, step_of
+from meshscope.readers.xplane_compiles import compile_rows
 from meshscope.readers.xplane_cpu import Marks, host_plane, host_rows, step_marks
 from meshscope.readers.xplane_device import device_kind, device_planes, device_rows, device_steps, encloses
 from meshscope.readers.xplane_programs import programs
-from meshscope.readers.xplane_rows import NO_ROWS, Rows, Tables
+from meshscope.readers.xplane_rows import NO_ROWS, Rows, Tables, joined
 from meshscope.readers.xplane_space import NOT_A_PART, Space, space
 from meshscope.spans import Counts, Window
 
@@ -80,6 +82,8 @@ def _device_windows(found: Space) -> tuple[Window, ...]:
             cannot_say.append(("hidden_ns", why))
         if plane.dropped[NOT_A_PART]:
             cannot_say.append(_LOST_PART)
+        if not windows:
+            rows = joined([rows, compile_rows(host, tables)])
         kind = device_kind(plane)
         windows.append(_window(found, rows, tables, marks, number, kind, tuple(cannot_say), plane.dropped))
     return tuple(windows)
@@ -91,6 +95,9 @@ def _cpu_windows(found: Space) -> tuple[Window, ...]:
         return ()
     tables = Tables()
     cpu = host_rows(host, tables, programs(found))
+    if cpu.devices:
+        first = next(iter(cpu.devices))
+        cpu.devices[first] = joined([cpu.devices[first], compile_rows(host, tables)])
     cannot_say = (_NO_SIZE, _LOST_PART) if host.dropped[NOT_A_PART] else (_NO_SIZE,)
     return tuple(
         _window(found, rows, tables, cpu.marks, ordinal, "cpu", cannot_say, cpu.dropped + host.dropped)
