@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import made
 import pytest
 
 from meshscope.recording.entries import Compiled
+from meshscope.recording.journal import Journal
 from meshscope.run import Gallery, Run
 from meshscope.ui.look import Depth, Look
 from meshscope.ui.panel import Frame
@@ -27,22 +30,26 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Gallery(folder).at(end)[1][0]
 
 
-def with_again(run: Run, count: int, name: str = "jit(train_step)") -> Run:
+def again(count: int, name: str = "jit(train_step)") -> list[Compiled]:
     """``count`` recompilations from step 1 on, every fourth step, each for one more row."""
-    entries = list(run.compiles)
+    entries = []
     for number in range(count):
-        step, at = 1 + 4 * number, 10_000 * MS + number
+        step, at = 1 + 4 * number, 10_000 * MS + 10 * number
         said = (f"tokens int32[{8 + number},128] → int32[7,128]",)
         stages: tuple[tuple[str, int, tuple[str, ...]], ...]
         stages = (("trace", 30, ()), ("lower", 20, ()), ("compile", 450, said))
         entries += [
             Compiled(
-                t_ns=at, rank=0, name=name, stage=stage, duration_ns=ms * MS, step=step,
+                t_ns=at + place, rank=0, name=name, stage=stage, duration_ns=ms * MS, step=step,
                 is_recompilation=bool(changed), changed=changed,
             )
-            for stage, ms, changed in stages
+            for place, (stage, ms, changed) in enumerate(stages)
         ]  # fmt: skip
-    return replace(run, compiles=tuple(entries))
+    return entries
+
+
+def with_again(run: Run, count: int, name: str = "jit(train_step)") -> Run:
+    return replace(run, compiles=(*run.compiles, *again(count, name)))
 
 
 def scene(run: Run) -> Scene:
@@ -99,3 +106,23 @@ def test_nothing_in_a_name_steers_the_terminal(clean: Run) -> None:
 @pytest.mark.parametrize("count", [0, 1, 40])
 def test_it_fills_any_frame_exactly(clean: Run, count: int, size: tuple[int, int]) -> None:
     drawn(with_again(clean, count), size)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (220, 60)])
+async def test_its_key_shows_it_beside_the_others(
+    tmp_path: Path, staged: Callable[..., Any], snapshot: Callable[[str, str], None], size: tuple[int, int]
+) -> None:
+    folder = tmp_path / "run"
+    end = made.write(folder, ("ddp", "pmap"))
+    journal = Journal(folder / "pmap", "rank0", t0_unix_ns=made.T0)
+    for entry in again(5):
+        journal.append(entry)
+    journal.close()
+    async with staged(folder, size=size, wall=lambda: end + 10**9 * made.S) as stage:
+        await stage.press("9")
+        assert "compiled again" not in stage.text(), "ddp compiled nothing"
+        await stage.press("down", "9")
+        assert "▸✓ pmap" in stage.text()
+        assert "4 recompilations in step" in stage.text()
+        assert "int32[12,128]" in stage.text()
+        snapshot(f"screen-compile-{size[0]}x{size[1]}", stage.text() + "\n")

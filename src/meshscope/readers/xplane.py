@@ -65,7 +65,7 @@ def windows_of(found: Space, name: str, t0_unix_ns: int | None) -> tuple[Window,
 def _device_windows(found: Space) -> tuple[Window, ...]:
     tables = Tables()
     host = host_plane(found)
-    windows = []
+    windows: list[Window] = []
     planes = device_planes(found)
     if twice := [number for number, count in Counter(number for number, _ in planes).items() if count > 1]:
         why = f"several planes are of device {twice[0]}: profiles of several hosts or runs lie in this file"

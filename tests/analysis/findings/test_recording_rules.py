@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 from asked import codes, only, said
 from drawn import run, steps, timeline
@@ -38,6 +39,44 @@ def test_two_recompilations_first_compilations_and_quick_ones_are_no_storm() -> 
     assert codes(run([*steps([100.0] * 20), again(5), again(6)])) == []
     assert codes(run([*steps([100.0] * 20), *(again(step, is_again=False) for step in range(5))])) == []
     assert codes(run([*steps([100.0] * 20), *(again(step, MS) for step in range(5))])) == []
+
+
+def test_a_storm_names_the_inputs_that_changed_and_counts_the_reasons_it_leaves_out() -> None:
+    entries = [replace_changed(again(step), f"tokens int32[{step},128] → int32[8,128]") for step in range(4, 9)]
+    found = only("recompilation-storm", run([*steps([100.0] * 20), *entries], framework="jax"))
+    assert "train_step: tokens int32[4,128] → int32[8,128] (1 time)" in said(found)
+    assert "and for 2 other reasons" in said(found)
+    assert "drop_last" in found.fix
+    assert "jax_compilation_cache_dir" in found.fix
+
+
+def replace_changed(entry: Compiled, changed: str) -> Compiled:
+    return msgspec.structs.replace(entry, changed=(changed,))
+
+
+def test_tracing_and_lowering_are_part_of_what_a_storm_costs() -> None:
+    """Three times 5 ms of compiling are less than a hundredth of 2 s, and with 10 ms of tracing each more."""
+    short = [again(10 * step, 5 * MS) for step in (5, 6, 7)]
+    short = [msgspec.structs.replace(entry, step=entry.t_ns // 10) for entry in short]
+    traces = [
+        msgspec.structs.replace(entry, t_ns=entry.t_ns - 1, stage="trace", duration_ns=10 * MS, is_recompilation=False)
+        for entry in short
+    ]
+    assert codes(run([*steps([100.0] * 20), *short])) == []
+    found = only("recompilation-storm", run([*steps([100.0] * 20), *short, *traces]))
+    assert found.cost_ns == 45 * MS
+
+
+def test_recompilations_of_the_first_two_steps_are_no_storm() -> None:
+    assert codes(run([*steps([100.0] * 20), *(again(step) for step in (0, 1, 1, 2, 3))])) == []
+
+
+def test_a_storm_on_one_torch_rank_is_that_ranks() -> None:
+    storm = [again(step) for step in (5, 6, 7)]
+    quiet = msgspec.structs.replace(again(-1, is_again=False), rank=1)
+    assert only("recompilation-storm", run([*steps([100.0] * 20), *storm, quiet])).ranks == (0,)
+    same = [msgspec.structs.replace(entry, rank=1) for entry in storm]
+    assert only("recompilation-storm", run([*steps([100.0] * 20), *storm, *same])).ranks == ()
 
 
 def profiled(windows: int, stop_ms: int, *, count: int = 120) -> Run:

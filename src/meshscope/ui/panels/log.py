@@ -63,8 +63,9 @@ def _happened(run: Run) -> Iterator[Happened]:
     yield from _traces(run)
     for compiled in run.compiles:
         if compiled.is_recompilation:
-            why = f": {compiled.reason}" if compiled.reason else ""
-            text = f"compiled {compiled.name} again, {duration(compiled.duration_ns)}{why}"
+            told = ", ".join(compiled.changed) or compiled.reason
+            why = f": {told}" if told else ""
+            text = f"compiled {compiled.function} again, {duration(compiled.duration_ns)}{why}"
             yield Happened(compiled.t_ns, "warning", _who(compiled.rank) + text)
     for path, why, hint in run.refused:
         yield Happened(run.last_entry_ns, "warning", f"{path}: {why} {hint}")
