@@ -77,7 +77,7 @@ def test_arguments_are_named_where_jax_explains_them(inputs: Inputs) -> None:
     lower("jit(step)", aval("float16", 4, 4), aval("int32", 7, 128))
     reason, changed = inputs.compiled("jit(step)")
     assert changed == ("tokens int32[8,128] → int32[7,128]", "params['w'] float32[4,4] → bfloat16[4,4]")
-    assert reason.startswith("for step defined at train.py:10; all previously seen cache keys differ.")
+    assert reason.startswith("for step defined at train.py:10 all previously seen cache keys differ.")
 
 
 def test_equal_shapes_split_in_another_way_are_said_to_be(inputs: Inputs) -> None:
@@ -114,3 +114,20 @@ def test_a_record_of_another_form_is_passed_over(inputs: Inputs) -> None:
     logger.debug("Compiling %s with global shapes and types %s.", "jit(step)", 3)
     logger.debug("Compiling step with global shapes and types")
     assert inputs.compiled("jit(step)") == ("", ())
+
+
+def test_a_function_that_is_made_anew_each_time_has_one_reason(inputs: Inputs) -> None:
+    text = "TRACING CACHE MISS at a.py:1:2 (f):\n  never seen function:\n    step id=1402 defined at a.py:7"
+    text += (
+        "\n  but seen another function defined on the same line; maybe the function is\n  being re-defined repeatedly"
+    )
+    reasons = set()
+    for address in ("1402", "977"):
+        missed(inputs, text.replace("1402", address))
+        lower("jit(step)", aval("float32", 8))
+        reasons.add(inputs.compiled("jit(step)")[0])
+    (reason,) = reasons
+    assert reason == (
+        "never seen function: step defined at a.py:7 but seen another function defined on the same line; "
+        "maybe the function is being re-defined repeatedly"
+    )

@@ -22,6 +22,7 @@ _LOWERING_LOGGER = "jax._src.interpreters.pxla"
 _LOWERING = "Compiling %s with global shapes and types"
 _FUNCTION = re.compile(r"^\s*(?:for (.+?)(?: defined at .*)?|never seen function:\s*(\S+) id=.*)$", re.MULTILINE)
 _INPUT = re.compile(r"^\s*\* at (.+), now (\S+) and before (\S+?)(?:https://\S*)?$", re.MULTILINE)
+_ADDRESS = re.compile(r" id=\d+")
 _DTYPE = re.compile(r"^(bf|f|i|u|c)(\d+)(?=\[)")
 _DTYPES = {"bf": "bfloat", "f": "float", "i": "int", "u": "uint", "c": "complex"}
 _MOST, _LONGEST = 8, 500
@@ -124,5 +125,6 @@ def _first(changed: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _one_line(reason: str) -> str:
-    lines = [line.strip() for line in reason.splitlines()[1:]]
-    return "; ".join(line for line in lines if line)[:_LONGEST]
+    """Without the place of the call and the function's address, which is another one each time."""
+    lines = (_ADDRESS.sub("", line).strip() for line in reason.splitlines()[1:])
+    return " ".join(line for line in lines if line)[:_LONGEST]
