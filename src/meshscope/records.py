@@ -43,13 +43,17 @@ class Record:
         return replace(self, start_ns=self.start_ns + by_ns, end_ns=self.end_ns + by_ns)
 
 
+STEP_PARTS = ("optimizer", "backward", "forward", "elsewhere")
+
+
 @dataclass(frozen=True, eq=False)
 class Alive:
     """Allocations that were alive at one moment, shape (n,) each, the largest first.
 
     ``moment`` is ``peak``, ``end`` or ``failure``. ``size_bytes`` is as asked for, and ``rounding_bytes`` what all
     blocks together have beyond that. ``site`` numbers ``sites`` (``file:line function``) and ``note`` numbers ``notes``
-    (the program's own words for it); −1 where none was recorded. ``is_older``: made before the history began.
+    (the program's own words for it); −1 where none was recorded. ``part`` numbers :data:`STEP_PARTS`, by who called in
+    the recorded stack; −1 without one. ``is_older``: made before the history began.
     """
 
     moment: str
@@ -57,6 +61,7 @@ class Alive:
     size_bytes: npt.NDArray[np.int64]
     site: npt.NDArray[np.int32]
     note: npt.NDArray[np.int32]
+    part: npt.NDArray[np.int8]
     is_older: npt.NDArray[np.bool_]
     sites: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -130,11 +130,13 @@ def _walk(calls: list[dict[str, Any]], after: int, frees: str) -> tuple[dict[int
 def _alive(held: list[tuple[int, Any, Any, bool]], moment: str) -> Alive:
     sites, notes = Sites(), dict[str, int]()
     held.sort(key=lambda one: -one[0])
+    numbers = [sites.numbers(frames) for _, frames, _, _ in held]
     return Alive(
         moment=moment,
         time_ns=0,
         size_bytes=np.array([size for size, _, _, _ in held], dtype=np.int64),
-        site=np.array([sites.number(frames) for _, frames, _, _ in held], dtype=np.int32),
+        site=np.array([number for number, _ in numbers], dtype=np.int32),
+        part=np.array([part for _, part in numbers], dtype=np.int8),
         note=np.array([_note(note, notes) for _, _, note, _ in held], dtype=np.int32),
         is_older=np.array([is_older for _, _, _, is_older in held], dtype=np.bool_),
         sites=sites.words,

@@ -11,10 +11,14 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from meshscope.records import STEP_PARTS
 from meshscope.units import printable
 
 _LIBRARY = re.compile(r"[/\\](site-packages|dist-packages|torch|lib[/\\]python3(\.\d+)?)[/\\]|^<frozen")
 _OPERATOR = re.compile(r"^at::_ops::(\w+)::")
+_OPTIMIZER = re.compile(r"[/\\]torch[/\\]optim[/\\]")
+_AUTOGRAD = re.compile(r"[/\\]torch[/\\]autograd[/\\](graph|__init__)\.py$")
+_MODULE = re.compile(r"[/\\]torch[/\\]nn[/\\]modules[/\\]module\.py$")
 _ENGINE = "torch::autograd::Engine::"
 _LONGEST = 300
 _WIDTH = 120
@@ -26,17 +30,17 @@ class Sites:
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
-        self._of_stack: dict[int, int] = {}
+        self._of_stack: dict[int, tuple[int, int]] = {}
 
-    def number(self, frames: Any) -> int:
-        """−1 for what holds no stack. ``frames`` has to outlive this: it is known by its identity."""
+    def numbers(self, frames: Any) -> tuple[int, int]:
+        """(site, part of the step), −1 without a stack. ``frames`` is known by its identity, so it has to live on."""
         if not isinstance(frames, list) or not frames:
-            return -1
+            return -1, -1
         known = self._of_stack.get(id(frames))
         if known is None:
             words = site(frames)
-            known = self._numbers.setdefault(words, len(self._numbers)) if words else -1
-            self._of_stack[id(frames)] = known
+            number = self._numbers.setdefault(words, len(self._numbers)) if words else -1
+            known = self._of_stack[id(frames)] = (number, STEP_PARTS.index(part(frames)) if words else -1)
         return known
 
     @property
@@ -53,6 +57,17 @@ def site(frames: list[Any]) -> str:
         where = "/".join(re.split(r"[/\\]", file)[-2:])
         return printable(f"{where}:{line} {name}")[:_WIDTH].strip()
     return _operator([name for name, _, _ in listed])
+
+
+def part(frames: list[Any]) -> str:
+    """Who had called: the optimizer, autograd, a module, or none of them. Autograd's calls may run modules again."""
+    listed = list(_frames(frames))
+    if any(_OPTIMIZER.search(file) for _, file, _ in listed):
+        return "optimizer"
+    if any(name.startswith(_ENGINE) or _AUTOGRAD.search(file) for name, file, _ in listed):
+        return "backward"
+    is_forward = any(name == "_call_impl" and _MODULE.search(file) for name, file, _ in listed)
+    return "forward" if is_forward else "elsewhere"
 
 
 def _operator(names: list[str]) -> str:
