@@ -104,7 +104,7 @@ class MemoryRecord(Record):
     the file does not tell. ``categories`` are bytes by name at the peak. ``figures`` are further counts by name (each
     with its unit as suffix), ``history`` what the recorded calls add up to, ``actions`` how many there are of each.
     ``alive`` is what was alive at the peak (at the end, for a file without a history), ``failure`` the last time that
-    memory ran out.
+    memory ran out. ``category_bytes`` are bytes by name at the times of ``allocations``, shape (n,) each.
     """
 
     device: int = 0
@@ -121,6 +121,7 @@ class MemoryRecord(Record):
     allocations: Allocations | None = None
     alive: Alive | None = None
     failure: Failure | None = None
+    category_bytes: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
 
     def shifted(self, by_ns: int) -> MemoryRecord:
         traced = self.allocations and replace(self.allocations, time_ns=self.allocations.time_ns + by_ns)
