@@ -55,3 +55,16 @@ def test_a_trace_without_marks_tells_no_phase_and_without_memory_no_step() -> No
     assert peak_places(run(windows=[traced(60, is_marked=False)])) == (PeakPlace(0, 0, "", TRACED),)
     assert peak_places(run(windows=[replace(traced(60), allocations=None)])) == ()
     assert peak_places(run(steps([100.0], ranks=1))) == ()
+
+
+def test_xlas_counter_that_stood_at_its_most_in_the_first_step_already_tells_no_step() -> None:
+    assert peak_places(run(counted(9, 9, 9), framework="jax")) == ()
+    assert peak_places(run(counted(5, 9, 9), framework="jax")) == (PeakPlace(0, 1, "", COUNTER),)
+
+
+def test_a_step_begins_with_what_was_held_before_it() -> None:
+    """All of step 1 frees what step 0 left at its end."""
+    made = replace(traced(60), allocations=Allocations(np.array([2, 95, 120]), np.array([100, 900, 50])))
+    assert peak_places(run(windows=[made])) == (PeakPlace(0, 0, "other", TRACED),)
+    alone = run(counted(1, 9), windows=[made])
+    assert peak_places(alone) == (PeakPlace(0, 1, "forward", COUNTER),)

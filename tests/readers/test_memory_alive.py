@@ -184,3 +184,13 @@ def test_the_last_failure_knows_what_was_held_then_though_it_was_freed_since(tmp
     at_once = one(tmp_path / "t.pickle", full, history[:4]).failure
     assert at_once is not None
     assert (at_once.is_newest, at_once.largest_free_bytes, at_once.pool_free_bytes) == (True, 2 * MIB, 2 * MIB)
+
+
+def test_settings_that_let_segments_grow_are_told_with_a_failure(tmp_path: Path) -> None:
+    held, history = [segment(block(0, MIB))], [call("alloc", MIB, 1, addr=0), call("oom", MIB, 2, device_free=0)]
+    for settings, is_expandable in (({"expandable_segments": True}, True), ({}, False), (None, False)):
+        path = write_snapshot(tmp_path / "s.pickle", held, history, allocator_settings=settings)
+        (record,) = read(path)
+        assert isinstance(record, MemoryRecord)
+        assert record.failure is not None
+        assert record.failure.is_expandable is is_expandable

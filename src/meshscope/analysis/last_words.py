@@ -48,9 +48,10 @@ class LastWords:
 
 def last_words(why: str, lines: tuple[str, ...]) -> LastWords | None:
     """None where memory was not what ran out. ``why`` is the rank's exception, ``lines`` the end of its log."""
-    text = next((text for text in (why, *reversed(lines)) if _RAN_OUT.search(text)), None)
-    if text is None:
+    found = [text for text in (why, *reversed(lines)) if _RAN_OUT.search(text)]
+    if not found:
         return None
+    text = next((text for text in found if _ASKED.search(text)), found[0])
     allocated, unallocated = _bytes(_ALLOCATED, text), _bytes(_UNALLOCATED, text)
     reserved = _bytes(_RESERVED, text)
     if reserved is None and allocated is not None and unallocated is not None:

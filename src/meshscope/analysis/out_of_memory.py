@@ -44,6 +44,15 @@ class OutOfMemory:
     categories: tuple[Category, ...] = ()
 
     @property
+    def outside_bytes(self) -> int | None:
+        """What the device had given to others than the pool: this process's context, and other processes."""
+        known = (self.capacity_bytes, self.device_free_bytes, self.reserved_bytes)
+        if any(value is None for value in known):
+            return None
+        capacity, free, reserved = (value or 0 for value in known)
+        return max(capacity - free - reserved, 0)
+
+    @property
     def cause(self) -> str:
         asked, free, pool_free = self.asked_bytes, self.device_free_bytes, self.pool_free_bytes
         if asked is None or free is None or self.is_host:

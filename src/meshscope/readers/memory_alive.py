@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from meshscope.readers.memory_segments import device_of
 from meshscope.readers.memory_sites import Sites
 from meshscope.records import Alive
 from meshscope.units import counted, printable
 
+_LARGEST = 1 << 50
 _NOTE_WIDTH = 80
 
 
@@ -34,28 +36,27 @@ class Unfitting(Exception):  # noqa: N818  # no error of the program: the caller
     """The history does not lead to the blocks, in words."""
 
 
-def blocks(segments: Iterable[Any], device: int) -> list[Block]:
-    """What one device's segments have allocated. Blocks without an address follow each other within their segment."""
-    return [
-        block
-        for segment in segments
-        if isinstance(segment, dict) and _number(segment.get("device", 0)) == device
-        for block in _blocks(segment)
-    ]
+def blocks(segments: Iterable[Any]) -> dict[int, list[Block]]:
+    """What is allocated, by device. Blocks without an address follow each other within their segment."""
+    found: dict[int, list[Block]] = {}
+    for segment in segments:
+        if isinstance(segment, dict):
+            found.setdefault(device_of(segment), []).extend(_blocks(segment))
+    return found
 
 
 def _blocks(segment: dict[str, Any]) -> Iterator[Block]:
     listed = segment.get("blocks")
     following = _number(segment.get("address")) or 0
     for block in listed if isinstance(listed, list) else ():
-        size_bytes = _number(block.get("size")) if isinstance(block, dict) else None
+        size_bytes = _number(block.get("size"), _LARGEST) if isinstance(block, dict) else None
         if size_bytes is None:
             continue
         told = _number(block.get("address"))
         address = following if told is None else told
         following = address + size_bytes
         if block.get("state") == "active_allocated":
-            asked = _number(block.get("requested_size"))
+            asked = _number(block.get("requested_size"), _LARGEST)
             yield Block(address, size_bytes if asked is None else asked, _stack(block), block.get("user_metadata"))
 
 
@@ -68,8 +69,8 @@ def _stack(block: dict[str, Any]) -> Any:
     return frames
 
 
-def _number(value: Any) -> int | None:
-    return value if type(value) is int and 0 <= value < 1 << 63 else None
+def _number(value: Any, limit: int = 1 << 64) -> int | None:
+    return value if type(value) is int and 0 <= value < limit else None
 
 
 def alive(last: list[Block], calls: list[dict[str, Any]], after: int, *, frees: str, moment: str = "peak") -> Alive:

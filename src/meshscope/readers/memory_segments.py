@@ -45,7 +45,7 @@ def states(segments: list[Any], most: int, dropped: Counter[str]) -> dict[int, S
         blocks += len(listed)
         if blocks > most:
             raise TraceError("This snapshot refers to the same blocks over and over.", hint="It is no real snapshot.")
-        _add(found[_device(segment)], segment, sizes, listed, dropped)
+        _add(found[device_of(segment)], segment, sizes, listed, dropped)
     return dict(found)
 
 
@@ -95,6 +95,7 @@ def _numbers(owner: Any, *names: str) -> list[int] | None:
     return values if all(type(value) is int and 0 <= value < _LARGEST for value in values) else None  # type: ignore[return-value]  # that is what the test says
 
 
-def _device(segment: dict[str, Any]) -> int:
+def device_of(segment: dict[str, Any]) -> int:
+    """0 where the segment tells none that can be."""
     device = segment.get("device", 0)
     return device if type(device) is int and 0 <= device < 2**15 else 0

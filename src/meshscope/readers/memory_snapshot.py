@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from meshscope.errors import TraceError
-from meshscope.readers.memory_alive import blocks
+from meshscope.readers.memory_alive import Block, blocks
 from meshscope.readers.memory_history import NO_HISTORY, History, histories
-from meshscope.readers.memory_moments import End, Moments, moments
+from meshscope.readers.memory_moments import End, moments
 from meshscope.readers.memory_segments import State, states
 from meshscope.readers.pickles import PICKLE, plain
 from meshscope.readers.records import RecordReader, rank_of, whole
@@ -50,6 +50,8 @@ def read(path: Path) -> tuple[Record, ...]:
     dropped: Counter[str] = Counter()
     held = states(segments, len(content), dropped)
     past = histories(traces, len(content), dropped)
+    standing = blocks(segments)
+    is_expandable = _is_expandable(found)
     devices = sorted(held.keys() | past.keys())
     if not devices:
         raise TraceError(
@@ -58,8 +60,10 @@ def read(path: Path) -> tuple[Record, ...]:
         )
     rank, rank_from = rank_of(path)
     return tuple(
-        replace(_record(device, segments, held.get(device), past.get(device)), source=path.name, rank=rank,
-                rank_from=rank_from, counts=_counts(held, past, dropped, is_first=device == devices[0]))
+        replace(_record(device, held.get(device, State()), past.get(device, NO_HISTORY), standing.get(device, []),
+                        is_expandable=is_expandable),
+                source=path.name, rank=rank, rank_from=rank_from,
+                counts=_counts(held, past, dropped, is_first=device == devices[0]))
         for device in devices
     )  # fmt: skip
 
@@ -78,15 +82,29 @@ def _parts(found: Any, path: Path) -> tuple[list[Any], list[Any]]:
     return segments, traces if isinstance(traces, list) else []
 
 
-def _record(device: int, segments: list[Any], state: State | None, past: History | None) -> MemoryRecord:
-    held = state or State()
-    changes = past or NO_HISTORY
+def _is_expandable(found: Any) -> bool:
+    """Whether the settings let segments grow, whatever segments there are yet."""
+    settings = found.get("allocator_settings") if isinstance(found, dict) else None
+    return isinstance(settings, dict) and settings.get("expandable_segments") is True
+
+
+def _record(device: int, held: State, changes: History, standing: list[Block], *, is_expandable: bool) -> MemoryRecord:
     start_bytes = _start_bytes(held, changes)
     peak_bytes = max(start_bytes + changes.peak_bytes, held.allocated)
-    past = past if start_bytes >= 0 else None
+    is_of_these = changes.read > 0 and start_bytes >= 0
     has_time = changes.start_ns >= EARLIEST_UNIX_NS
     zero_ns = 0 if has_time else changes.start_ns
-    found = _moments(device, segments, held, changes, start_bytes, zero_ns)
+    end = End(
+        blocks=standing,
+        start_bytes=start_bytes,
+        allocated_bytes=held.allocated,
+        active_bytes=held.active,
+        reserved_bytes=held.reserved,
+        largest_free_bytes=held.largest_free,
+        rounding_bytes=held.allocated - held.requested if held.has_requested else None,
+        is_expandable=is_expandable or held.expandable > 0,
+    )
+    found = moments(end, changes, zero_ns)
     return MemoryRecord(
         kind=KIND,
         source="",
@@ -95,35 +113,19 @@ def _record(device: int, segments: list[Any], state: State | None, past: History
         end_ns=changes.end_ns - zero_ns,
         has_unix_time=has_time,
         cannot_say=(*_doubts(held, changes, start_bytes, has_time=has_time), *found.doubts),
-        peak_bytes=peak_bytes if past else None,
-        peak_how="replayed" if past else "",
+        peak_bytes=peak_bytes if is_of_these else None,
+        peak_how="replayed" if is_of_these else "",
         end_bytes=held.allocated,
         reserved_bytes=held.reserved,
-        preexisting_bytes=start_bytes if past else None,
+        preexisting_bytes=start_bytes if is_of_these else None,
         categories=changes.annotated,
         figures=_figures(held),
-        history=changes.figures if past else {},
+        history=changes.figures if is_of_these else {},
         actions=changes.actions,
-        allocations=changes.allocations(start_bytes, zero_ns) if past else None,
+        allocations=changes.allocations(start_bytes, zero_ns) if is_of_these else None,
         alive=found.alive,
         failure=found.failure,
     )
-
-
-def _moments(
-    device: int, segments: list[Any], held: State, changes: History, start_bytes: int, zero_ns: int
-) -> Moments:
-    end = End(
-        blocks=blocks(segments, device),
-        start_bytes=start_bytes,
-        allocated_bytes=held.allocated,
-        active_bytes=held.active,
-        reserved_bytes=held.reserved,
-        largest_free_bytes=held.largest_free,
-        rounding_bytes=held.allocated - held.requested if held.has_requested else None,
-        is_expandable=held.expandable > 0,
-    )
-    return moments(end, changes, zero_ns)
 
 
 def _start_bytes(held: State, changes: History) -> int:

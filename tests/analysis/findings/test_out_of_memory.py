@@ -144,7 +144,9 @@ def test_the_hosts_memory_is_no_devices() -> None:
 def test_the_capacity_is_the_sensors_where_a_log_is_beside_the_snapshot() -> None:
     made = failed((GIB, "forward"))
     log = run([Sampled(t_ns=1, device="gpu 0", values={"memory_total_bytes": 80e9})], strategy="")
-    assert "free of 80.0 GB" in said(only("out-of-memory", replace(log, records=made.records)))
+    shown = said(only("out-of-memory", replace(log, records=made.records)))
+    assert "free of 80.0 GB" in shown
+    assert "contexts and other processes held 78.9 GB" in shown
 
 
 def test_nothing_is_said_of_other_deaths_of_ranks_that_ended_well_or_of_a_history_without_a_failure() -> None:

@@ -118,6 +118,8 @@ def _evidence(told: OutOfMemory) -> Iterator[str]:
         yield f"of {size(told.reserved_bytes)} reserved by the allocator, {size(told.allocated_bytes)} were allocated"
     if told.others_bytes:
         yield f"other processes held {size(told.others_bytes)} of the device"
+    elif told.outside_bytes:
+        yield f"outside of the allocator, contexts and other processes held {size(told.outside_bytes)} of the device"
     if told.cause == FRAGMENTED and told.pool_free_bytes is not None and told.device_free_bytes is not None:
         together = size(told.pool_free_bytes + told.device_free_bytes)
         yield f"what was free comes to {'' if told.is_exact else 'about '}{together}: enough, in one piece"
