@@ -157,3 +157,29 @@ def test_nothing_is_said_of_other_deaths_of_ranks_that_ended_well_or_of_a_histor
     )
     healthy = MemoryRecord(kind="snapshot", source="s", rank=0, alive=alive((GIB, "forward")))
     assert "out-of-memory" not in codes(replace(run(strategy=""), records=(healthy,)))
+
+
+@pytest.mark.parametrize(
+    ("about", "line"),
+    [
+        ({"global_batch": 32}, "meshscope run ddp … --accumulate 2 --checkpoint-activations"),
+        ({"global_batch": 32, "options": {"accumulate": 8, "checkpoint_activations": True}},
+         "meshscope run ddp … --accumulate 16"),
+        ({"global_batch": 34}, "meshscope run ddp … --checkpoint-activations"),
+        ({"global_batch": 32, "options": {}}, "# compute activations again"),
+    ],
+)  # fmt: skip
+def test_a_run_of_our_own_is_told_its_own_options(about: dict[str, object], line: str) -> None:
+    """Two ranks: a batch of 34 cannot be halved once more."""
+    known = {"options": {"accumulate": 1}} | about
+    made = run([RankEnded(t_ns=9, rank=0, exit_code=1, why=words())], **known)
+    fix = only("out-of-memory", made).fix.splitlines()
+    assert any(one.startswith(line) for one in fix)
+    assert ("this run again" in fix[0]) == bool(known["options"])
+
+
+def test_a_replica_that_is_full_of_state_is_told_to_be_sharded() -> None:
+    sizes = {"parameters": 4 * GIB, "gradients": 4 * GIB, "optimizer": 16 * GIB, "activations": GIB}
+    measured = MemoryMeasured(t_ns=1, rank=0, device=0, step=1, source="trees", categories=sizes, how={})
+    made = run([measured, RankEnded(t_ns=9, rank=0, exit_code=1, why=words())], options={"accumulate": 1})
+    assert "meshscope run fsdp …" in only("out-of-memory", made).fix

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from meshscope.analysis.allocations import Holdings
 from meshscope.analysis.findings.rule import Finding, Rule
 from meshscope.analysis.flight_words import ranks_words
+from meshscope.analysis.memory_cuts import EXPANDABLE, LIMIT, WHO, cut
 from meshscope.analysis.out_of_memory import FRAGMENTED, LIMITED, OTHERS, OutOfMemory, out_of_memory
 from meshscope.run import Run
 from meshscope.units import counted, percent, ratio, size
@@ -22,32 +23,6 @@ _TERMS = {"activations": ("activations", "temporaries"), "state": ("optimizer", 
           "parameters": ("parameters",)}  # fmt: skip
 _TERM_OF_PART = {"forward": "activations", "optimizer": "state"}
 
-_EXPANDABLE = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True torchrun …"
-_LIMIT = """# the share of the device that this process may take (1.0: all):
-torch.cuda.set_per_process_memory_fraction(1.0)"""
-_WHO = "nvidia-smi --query-compute-apps=pid,used_memory --format=csv"
-_RAM = "# half the samples per rank, or fewer ranks and workers on this host"
-_CUTS = {
-    "activations": """# compute activations again in the backward pass:
-x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)
-# or half the samples at a time, and an update every second batch:
-(loss / 2).backward()""",
-    "state": """# shard the optimizer's state over the ranks of DDP:
-optimizer = torch.distributed.optim.ZeroRedundancyOptimizer(
-    model.parameters(), optimizer_class=torch.optim.AdamW, lr=lr)""",
-    "parameters": """# shard every block, then the model:
-torch.distributed.fsdp.fully_shard(block)
-torch.distributed.fsdp.fully_shard(model)""",
-}
-_CUTS_JAX = {
-    "activations": """# compute activations again in the backward pass:
-block = jax.checkpoint(block)""",
-    "state": """# shard what lives on, and let the step reuse the old state's memory:
-opt_state = jax.device_put(opt_state, NamedSharding(mesh, P("data")))
-step = jax.jit(step, donate_argnums=(0, 1))""",
-    "parameters": """params = jax.device_put(params, NamedSharding(mesh, P("data")))
-step = jax.jit(step, donate_argnums=(0, 1))""",
-}
 _ADVICE = {
     "activations": "Most of it are activations: keep fewer of them (checkpointing), or a smaller batch per rank.",
     "state": "Most of it are gradients and the optimizer's state: shard them over the ranks.",
@@ -64,7 +39,7 @@ def out_of_memory_rule(run: Run) -> tuple[Finding, ...]:
     told = max(failed, key=lambda one: (one.holdings is not None, one.asked_bytes or 0, -one.rank))
     ranks = tuple(sorted({one.rank for one in failed if one.rank >= 0}))
     more = (f"it ran out on {ranks_words(list(ranks))}",) if len(ranks) > 1 else ()
-    advice, fix = _advised(told, is_jax=run.experiment.framework == "jax")
+    advice, fix = _advised(told, run)
     return (
         Finding(
             code=FINDING.code,
@@ -78,18 +53,17 @@ def out_of_memory_rule(run: Run) -> tuple[Finding, ...]:
     )
 
 
-def _advised(told: OutOfMemory, *, is_jax: bool) -> tuple[str, str]:
+def _advised(told: OutOfMemory, run: Run) -> tuple[str, str]:
     if told.is_host:
-        return "The host's memory ran out, not a device's: cut what each rank keeps there.", _RAM
+        return "The host's memory ran out, not a device's: cut what each rank keeps there.", cut("host", run)
     if told.cause == LIMITED:
-        return "The device had room: something forbids this process to take it. Look for a limit that it sets.", _LIMIT
+        return "The device had room: something forbids this process to take it. Look for a limit that it sets.", LIMIT
     if told.cause == FRAGMENTED:
-        return "There was enough, in pieces. Let segments grow instead of splitting them.", _EXPANDABLE
+        return "There was enough, in pieces. Let segments grow instead of splitting them.", EXPANDABLE
     if told.cause == OTHERS:
-        return "It would have fitted but for other processes on the device. Find them, and end what is left over.", _WHO
+        return "It would have fitted but for other processes on the device. Find them, and end what is left over.", WHO
     term = _term(told)
-    cuts = _CUTS_JAX if is_jax else _CUTS
-    return _ADVICE[term], cuts[term or "activations"]
+    return _ADVICE[term], cut(term or "activations", run)
 
 
 def _term(told: OutOfMemory) -> str:
