@@ -199,7 +199,7 @@ def _empty(answer: Memories) -> str:
 
 
 def _depends(run: Run | None) -> tuple[object, ...]:
-    """Readings of sensors come twice a second: the headroom follows them every twentieth."""
+    """Sensors are read twice a second: the headroom follows them after some hundreds of values."""
     if run is None:
         return ()
     return len(run.memory), len(run.windows), len(run.records), run.ended, len(run.samples.time_ns) // 400
