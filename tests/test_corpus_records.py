@@ -10,6 +10,7 @@ import pytest
 from meshscope.analysis.breakdown import measure
 from meshscope.analysis.devices import devices
 from meshscope.readers import read
+from meshscope.readers.pickles import plain
 from meshscope.readers.records import record_reader_of
 from meshscope.readers.xplane_space import space
 from meshscope.records import MemoryRecord, Record
@@ -48,6 +49,31 @@ def test_the_snapshot_agrees_with_the_reference(shared: Path) -> None:
     assert history["peak_net_segment_bytes"] == trace["peak_net_segment_bytes"]
     assert history["first_time_ns"] == trace["first_time_us"] * 1000
     assert history["last_time_ns"] == trace["last_time_us"] * 1000
+
+
+def test_what_was_alive_at_the_snapshots_peak_is_its_blocks_and_what_the_history_had_made_by_then(shared: Path) -> None:
+    """The history frees all that it makes and nothing else, so its 223 blocks were there at every moment."""
+    folder = shared / "traces" / "mem-snapshot-medium-fwd"
+    path = next(folder.glob("*.pickle"))
+    found = plain(path.read_bytes(), path.name)
+    (calls,) = found["device_traces"]
+    alive: dict[int, int] = {}
+    fullest: dict[int, int] = {}
+    for call in calls:
+        if call["action"] == "alloc":
+            alive[call["addr"]] = call["size"]
+            fullest = dict(alive) if sum(alive.values()) > sum(fullest.values()) else fullest
+        elif call["action"] == "free_requested":
+            del alive[call["addr"]]
+    blocks = [block for segment in found["segments"] for block in segment["blocks"]]
+    held = [block["requested_size"] for block in blocks if block["state"] == "active_allocated"]
+    record = record_of(path)
+    assert isinstance(record, MemoryRecord)
+    assert record.alive is not None
+    assert sorted(record.alive.size_bytes.tolist()) == sorted([*held, *fullest.values()])
+    assert int(record.alive.is_older.sum()) == len(held) == 223
+    assert record.alive.total_bytes == record.peak_bytes
+    assert record.alive.sites[0] == "cs336_basics/nn_utils.py:6 softmax"
 
 
 def test_the_timeline_agrees_with_the_reference(shared: Path) -> None:

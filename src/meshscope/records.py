@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+import numpy.typing as npt
+
 from meshscope.samples import SampleTable
 from meshscope.spans import Allocations, Counts
 
@@ -40,6 +43,58 @@ class Record:
         return replace(self, start_ns=self.start_ns + by_ns, end_ns=self.end_ns + by_ns)
 
 
+STEP_PARTS = ("optimizer", "backward", "forward", "elsewhere")
+
+
+@dataclass(frozen=True, eq=False)
+class Alive:
+    """Allocations that were alive at one moment, shape (n,) each, the largest first.
+
+    ``moment`` is ``peak``, ``end`` or ``failure``. ``size_bytes`` is as asked for, and ``rounding_bytes`` what all
+    blocks together have beyond that. ``site`` numbers ``sites`` (``file:line function``) and ``note`` numbers ``notes``
+    (the program's own words for it); −1 where none was recorded. ``part`` numbers :data:`STEP_PARTS`, by who called in
+    the recorded stack; −1 without one. ``is_older``: made before the history began.
+    """
+
+    moment: str
+    time_ns: int
+    size_bytes: npt.NDArray[np.int64]
+    site: npt.NDArray[np.int32]
+    note: npt.NDArray[np.int32]
+    part: npt.NDArray[np.int8]
+    is_older: npt.NDArray[np.bool_]
+    sites: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    rounding_bytes: int = 0
+
+    @property
+    def total_bytes(self) -> int:
+        """With what blocks are rounded up by."""
+        return int(self.size_bytes.sum()) + self.rounding_bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Failure:
+    """The last allocation that failed for want of memory, and what the allocator held then.
+
+    ``times`` is how many failed in the history. ``device_free_bytes`` is what the driver said was free;
+    ``pool_free_bytes`` what was reserved and in no use, exact where ``is_newest`` (nothing was allocated or freed since
+    the failure), else at most that. ``largest_free_bytes`` is known only where it is exact. None where not told.
+    """
+
+    time_ns: int
+    times: int
+    asked_bytes: int
+    device_free_bytes: int | None = None
+    allocated_bytes: int | None = None
+    reserved_bytes: int | None = None
+    pool_free_bytes: int | None = None
+    largest_free_bytes: int | None = None
+    is_newest: bool = False
+    is_expandable: bool = False
+    alive: Alive | None = None
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MemoryRecord(Record):
     """What an allocator held on one device.
@@ -48,6 +103,8 @@ class MemoryRecord(Record):
     as ``peak_how`` says; ``preexisting_bytes`` is what was held when it began, ``end_bytes`` when it ended; None where
     the file does not tell. ``categories`` are bytes by name at the peak. ``figures`` are further counts by name (each
     with its unit as suffix), ``history`` what the recorded calls add up to, ``actions`` how many there are of each.
+    ``alive`` is what was alive at the peak (at the end, for a file without a history), ``failure`` the last time that
+    memory ran out. ``category_bytes`` are bytes by name at the times of ``allocations``, shape (n,) each.
     """
 
     device: int = 0
@@ -62,10 +119,16 @@ class MemoryRecord(Record):
     history: dict[str, int] = field(default_factory=dict)
     actions: dict[str, int] = field(default_factory=dict)
     allocations: Allocations | None = None
+    alive: Alive | None = None
+    failure: Failure | None = None
+    category_bytes: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
 
     def shifted(self, by_ns: int) -> MemoryRecord:
         traced = self.allocations and replace(self.allocations, time_ns=self.allocations.time_ns + by_ns)
-        return replace(self, start_ns=self.start_ns + by_ns, end_ns=self.end_ns + by_ns, allocations=traced)
+        alive = self.alive and replace(self.alive, time_ns=self.alive.time_ns + by_ns)
+        failure = self.failure and replace(self.failure, time_ns=self.failure.time_ns + by_ns)
+        return replace(self, start_ns=self.start_ns + by_ns, end_ns=self.end_ns + by_ns, allocations=traced,
+                       alive=alive, failure=failure)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -50,6 +50,7 @@ def test_the_peak_is_measured_and_the_pool_shown_apart_from_what_is_in_use(entri
     memory = measured[0]
     assert (memory.peak_bytes, memory.peak_how) == (200_001, "measured")
     assert (memory.pool_bytes, memory.in_use_bytes) == (5000, 1001)
+    assert (memory.capacity_bytes, memory.limit_bytes) == (80_000, -1)
     assert memory.categories["parameters"] == memory.categories["gradients"] == WEIGHTS
     assert memory.how["temporaries"] == "derived"
     assert sum(memory.categories.values()) == memory.peak_bytes

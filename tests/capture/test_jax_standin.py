@@ -43,6 +43,7 @@ def test_the_measured_peak_replaces_the_compiler_s_plan_once_steps_have_run(entr
     assert [m.peak_how for m in before] == ["compiler", "compiler"]
     assert [(m.rank, m.peak_bytes, m.peak_how) for m in after] == [(0, 900, "measured"), (1, 901, "measured")]
     assert [(m.pool_bytes, m.in_use_bytes) for m in after] == [(7000, 300), (7000, 301)]
+    assert {(m.limit_bytes, m.largest_free_bytes, m.capacity_bytes) for m in after} == {(8000, 6100, -1)}
     assert {m.categories["parameters"] for m in after} == {32}
 
 

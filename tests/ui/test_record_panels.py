@@ -52,6 +52,31 @@ def test_a_snapshot_shows_what_was_held_over_its_history(snapshot: Path) -> None
     )
 
 
+def with_sites(tmp_path: Path) -> Path:
+    """Six lines of a program asked for 6, 5, … 1 MiB, and all of it is left."""
+    sizes = [(7 - line) * MIB for line in range(1, 7)]
+    history = [
+        call("alloc", size, line, addr=line << 30,
+             frames=[{"name": "forward", "filename": "/home/user/gpt/model.py", "line": line}])
+        for line, size in enumerate(sizes, 1)
+    ]  # fmt: skip
+    segments = [segment(block(line << 30, size)) for line, size in enumerate(sizes, 1)]
+    return write_snapshot(tmp_path / "memory_rank0.pickle", segments, history)
+
+
+def test_a_snapshot_shows_who_asked_for_what_was_alive_at_its_peak(tmp_path: Path) -> None:
+    shown = drawn(with_sites(tmp_path), PANELS["memory"], SIZES[2])
+    assert "alive at the peak, of 22.0 MB, by who asked for it" in shown
+    assert "6.29 MB  28.6 %     1 ×  gpt/model.py:1 forward" in shown
+    assert "1.05 MB   4.8 %     1 ×  gpt/model.py:6 forward" in shown
+
+
+def test_where_not_all_sites_fit_the_last_line_adds_up_the_rest(tmp_path: Path) -> None:
+    shown = drawn(with_sites(tmp_path), PANELS["memory"], SIZES[0])
+    assert "6.29 MB  28.6 %  …odel.py:1 forward" in shown
+    assert "6.29 MB  28.6 %  3 more sites" in shown
+
+
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", PANELS)
 def test_every_panel_draws_such_a_run_at_every_size(

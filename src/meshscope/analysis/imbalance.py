@@ -36,8 +36,7 @@ class MemoryImbalance:
 
 def memory_imbalance(run: Run) -> MemoryImbalance | None:
     """None where the peaks of fewer than two ranks are known."""
-    known = {rank.rank: (rank.peak_bytes, rank.peak_how) for rank in memory(run) if rank.peak_bytes is not None}
-    known = known or _allocator(run)
+    known = _told(run) or _allocator(run)
     if len(known) < 2:
         return None
     fullest = min(known, key=lambda rank: (-known[rank][0], rank))
@@ -54,6 +53,15 @@ def memory_imbalance(run: Run) -> MemoryImbalance | None:
         frac=ratio(peak_bytes - median_bytes, median_bytes),
         how=how,
     )
+
+
+def _told(run: Run) -> dict[int, tuple[int, str]]:
+    """The peak of each rank, on its fullest device where a file tells of several."""
+    known: dict[int, tuple[int, str]] = {}
+    for rank in memory(run):
+        if rank.peak_bytes is not None and rank.peak_bytes > known.get(rank.rank, (-1, ""))[0]:
+            known[rank.rank] = (rank.peak_bytes, rank.peak_how)
+    return known
 
 
 def _allocator(run: Run) -> dict[int, tuple[int, str]]:

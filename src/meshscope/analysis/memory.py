@@ -32,7 +32,8 @@ class RankMemory:
 
     ``peak_how`` says how the peak was come by; ``source`` names the instrument in words. ``record`` is the file that
     told all of it, None for what a recording measured; then ``step`` is −1, ``in_use_bytes`` what was held at the
-    record's end, and the categories are those at the peak.
+    record's end, and the categories are those at the peak. ``limit_bytes`` is what the allocator may take at most,
+    ``largest_free_bytes`` the largest block that it could hand out, ``capacity_bytes`` the device's whole memory.
     """
 
     rank: int
@@ -45,6 +46,9 @@ class RankMemory:
     pool_bytes: int | None
     in_use_bytes: int | None
     record: MemoryRecord | None = None
+    limit_bytes: int | None = None
+    largest_free_bytes: int | None = None
+    capacity_bytes: int | None = None
 
 
 def memory(run: Run) -> tuple[RankMemory, ...]:
@@ -87,6 +91,7 @@ def _recorded(record: MemoryRecord) -> RankMemory:
         pool_bytes=record.reserved_bytes,
         in_use_bytes=record.end_bytes,
         record=record,
+        largest_free_bytes=record.figures.get("largest_free_bytes"),
     )
 
 
@@ -102,9 +107,16 @@ def _rank(run: Run, entries: list[MemoryMeasured]) -> RankMemory:
         categories=tuple(_categories(last)),
         peak_bytes=peak_bytes,
         peak_how=peak_how,
-        pool_bytes=last.pool_bytes if last.pool_bytes >= 0 else None,
-        in_use_bytes=last.in_use_bytes if last.in_use_bytes >= 0 else None,
+        pool_bytes=_told(last.pool_bytes),
+        in_use_bytes=_told(last.in_use_bytes),
+        limit_bytes=_told(last.limit_bytes),
+        largest_free_bytes=_told(last.largest_free_bytes),
+        capacity_bytes=_told(last.capacity_bytes),
     )
+
+
+def _told(value_bytes: int) -> int | None:
+    return value_bytes if value_bytes >= 0 else None
 
 
 def _categories(entry: MemoryMeasured) -> list[Category]:

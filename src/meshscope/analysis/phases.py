@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from meshscope.analysis.host_activity import host_named
 from meshscope.analysis.parts import per_window
-from meshscope.analysis.places import Places, around, places
+from meshscope.analysis.places import around, places
 from meshscope.intervals import Intervals, union
 from meshscope.run import Run
 from meshscope.spans import Kind, SpanTable, Window
@@ -66,20 +66,20 @@ def phase_of(window: Window) -> Ints | None:
     here = places(window)
     backward = host_named(spans, IN_BACKWARD.search)
     number = np.full(len(here.row), PHASES.index(OTHER), dtype=np.int64)
-    number[_is_before(window, here, engine)] = PHASES.index(FORWARD)
+    number[before_backward(window, here.time_ns)] = PHASES.index(FORWARD)
     number[around(spans, stepping, here) >= 0] = PHASES.index(OPTIMIZER)
     number[around(spans, backward, here) >= 0] = PHASES.index(BACKWARD)
     number[~here.is_known] = PHASES.index(UNKNOWN)
     return number
 
 
-def _is_before(window: Window, here: Places, engine: Flags) -> Flags:
-    """Whether a backward pass comes next: before the optimizer's step, and within the same profiled step."""
+def before_backward(window: Window, time_ns: Ints) -> Flags:
+    """Whether a backward pass comes next: before the optimizer's step, and within the same profiled step, (n,)."""
     spans = window.spans
-    backward_ns = np.sort(spans.start_ns[engine])
+    backward_ns = np.sort(spans.start_ns[host_named(spans, _ENGINE.search)])
     optimizer_ns = np.sort(spans.start_ns[host_named(spans, _STEPS.search)])
-    next_ns = _next(backward_ns, here.time_ns)
-    until_ns = np.minimum(_next(optimizer_ns, here.time_ns), _next(np.sort(window.step_ns[:, 1]), here.time_ns))
+    next_ns = _next(backward_ns, time_ns)
+    until_ns = np.minimum(_next(optimizer_ns, time_ns), _next(np.sort(window.step_ns[:, 1]), time_ns))
     return next_ns < until_ns
 
 

@@ -29,7 +29,9 @@ _LARGEST = 1 << 50
 class History:
     """``net`` is what the calls add up to, ``peak`` the most above the beginning on the way. ``annotated`` are the
     bytes at the peak by ``user_metadata``, where the program set it. Times are unix ns; ``time_ns`` and ``held_bytes``
-    (what is allocated beyond the beginning) have shape (n,).
+    (what is allocated beyond the beginning) have shape (n,). ``calls`` are the calls themselves, ``frees`` the action
+    that ends an allocation among them, and ``peak_call`` the number of the one after which the most was allocated (−1:
+    the beginning).
     """
 
     net_bytes: int = 0
@@ -42,6 +44,9 @@ class History:
     actions: dict[str, int] = field(default_factory=dict)
     figures: dict[str, int] = field(default_factory=dict)
     annotated: dict[str, int] = field(default_factory=dict)
+    calls: list[dict[str, Any]] = field(default_factory=list)
+    frees: str = "free_requested"
+    peak_call: int = -1
 
     def allocations(self, start_bytes: int, zero_ns: int) -> Allocations:
         """What is allocated over time, from what was held at the beginning on."""
@@ -83,10 +88,8 @@ def _history(calls: list[dict[str, Any]]) -> History:
     if float(size_bytes.astype(np.float64).sum()) > 2**62:
         raise TraceError("The sizes in this snapshot cannot be.", hint="It is no real snapshot.")
     counted = Counter(actions)
-    if "free_requested" not in counted and "free_completed" in counted:
-        allocated = _running(actions, size_bytes, _ACTIVE)
-    else:
-        allocated = _running(actions, size_bytes, _ALLOCATED)
+    has_completed_alone = _has_completed_alone(calls, counted)
+    allocated = _running(actions, size_bytes, _ACTIVE if has_completed_alone else _ALLOCATED)
     active, reserved = _running(actions, size_bytes, _ACTIVE), _running(actions, size_bytes, _RESERVED)
     peak_bytes = max(0, int(allocated.max()))
     known = time_ns[time_ns > 0]
@@ -116,7 +119,31 @@ def _history(calls: list[dict[str, Any]]) -> History:
         actions=dict(sorted(counted.items())),
         figures=figures,
         annotated=_annotated(calls, int(allocated.argmax()) if peak_bytes else -1),
+        calls=calls,
+        frees="free_completed" if has_completed_alone else "free_requested",
+        peak_call=int(allocated.argmax()) if peak_bytes else -1,
     )
+
+
+def _has_completed_alone(calls: list[dict[str, Any]], counted: Counter[str]) -> bool:
+    """Whether only completions of frees are recorded. One whose request the ring buffer has lost does not say so."""
+    if "free_requested" in counted or "free_completed" not in counted:
+        return False
+    made = set()
+    for call in calls:
+        address = call.get("addr")
+        if call["action"] == "alloc" and isinstance(address, int):
+            made.add(address)
+        elif call["action"] == "free_completed" and address in made:
+            return True
+    return False
+
+
+def net_after(calls: list[dict[str, Any]], *, has_requests: bool) -> tuple[int, int, int]:
+    """What calls add up to: (allocated, active, reserved) bytes. Without requests, a free ends both of the former."""
+    signs = (_ALLOCATED if has_requests else _ACTIVE, _ACTIVE, _RESERVED)
+    added = [sum(sign.get(call["action"], 0) * call.get("size", 0) for call in calls) for sign in signs]
+    return added[0], added[1], added[2]
 
 
 def _running(actions: list[str], size_bytes: Ints, signs: dict[str, int]) -> Ints:

@@ -9,14 +9,17 @@ segments alone.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from meshscope.errors import TraceError
+from meshscope.readers.memory_alive import Block, blocks
 from meshscope.readers.memory_history import NO_HISTORY, History, histories
+from meshscope.readers.memory_moments import End, moments
+from meshscope.readers.memory_segments import State, states
 from meshscope.readers.pickles import PICKLE, plain
 from meshscope.readers.records import RecordReader, rank_of, whole
 from meshscope.readers.windows import EARLIEST_UNIX_NS, NO_ABSOLUTE_TIME
@@ -29,9 +32,7 @@ _ANY = re.compile(r"\.(pickle|pkl)(\.gz)?$", re.IGNORECASE)
 # Protocols before 2 have no mark of their own: they begin with a dict or a list.
 _BEGINNINGS = (PICKLE, b"(d", b"(l", b"}q", b"]q")
 _MARK = re.compile(rb"segments|device_traces|total_size|segment_type")
-_LARGEST = 1 << 50
 _NO_CATEGORY = "an allocator's snapshot knows blocks, not what they are for"
-_ACTIVE = "active"
 
 
 def sniff(head: bytes) -> bool:
@@ -47,9 +48,11 @@ def read(path: Path) -> tuple[Record, ...]:
         raise TraceError(f"{path.name}: {cut_short}.", hint="Copy the file again, or dump it again.")
     segments, traces = _parts(found, path)
     dropped: Counter[str] = Counter()
-    states = _states(segments, len(content), dropped)
+    held = states(segments, len(content), dropped)
     past = histories(traces, len(content), dropped)
-    devices = sorted(states.keys() | past.keys())
+    standing = blocks(segments)
+    is_expandable = _is_expandable(found)
+    devices = sorted(held.keys() | past.keys())
     if not devices:
         raise TraceError(
             f"{path.name} is a snapshot of an allocator that held nothing.",
@@ -57,8 +60,10 @@ def read(path: Path) -> tuple[Record, ...]:
         )
     rank, rank_from = rank_of(path)
     return tuple(
-        replace(_record(device, states.get(device), past.get(device)), source=path.name, rank=rank,
-                rank_from=rank_from, counts=_counts(states, past, dropped, is_first=device == devices[0]))
+        replace(_record(device, held.get(device, State()), past.get(device, NO_HISTORY), standing.get(device, []),
+                        is_expandable=is_expandable),
+                source=path.name, rank=rank, rank_from=rank_from,
+                counts=_counts(held, past, dropped, is_first=device == devices[0]))
         for device in devices
     )  # fmt: skip
 
@@ -77,102 +82,29 @@ def _parts(found: Any, path: Path) -> tuple[list[Any], list[Any]]:
     return segments, traces if isinstance(traces, list) else []
 
 
-@dataclass
-class _State:
-    """Bytes that one device's segments hold at the end, summed as they are read."""
-
-    reserved: int = 0
-    allocated: int = 0
-    active: int = 0
-    requested: int = 0
-    segments: int = 0
-    blocks: int = 0
-    pending_free: int = 0
-    largest_free: int = 0
-    inactive_split: int = 0
-    unused_segments: int = 0
-    expandable: int = 0
-    private_pools: int = 0
-    has_requested: bool = True
+def _is_expandable(found: Any) -> bool:
+    """Whether the settings let segments grow, whatever segments there are yet."""
+    settings = found.get("allocator_settings") if isinstance(found, dict) else None
+    return isinstance(settings, dict) and settings.get("expandable_segments") is True
 
 
-def _states(segments: list[Any], most: int, dropped: Counter[str]) -> dict[int, _State]:
-    """By device. ``most`` is how many blocks a file of its size can hold: more are one list referred to many times."""
-    states: dict[int, _State] = defaultdict(_State)
-    blocks = 0
-    for segment in segments:
-        sizes = _numbers(segment, "total_size", "allocated_size")
-        if sizes is None:
-            dropped["segment without sizes"] += 1
-            continue
-        listed = segment.get("blocks")
-        listed = listed if isinstance(listed, list) else []
-        blocks += len(listed)
-        if blocks > most:
-            raise TraceError("This snapshot refers to the same blocks over and over.", hint="It is no real snapshot.")
-        _add(states[_device(segment)], segment, sizes, listed, dropped)
-    return dict(states)
-
-
-def _add(state: _State, segment: dict[str, Any], sizes: list[int], listed: list[Any], dropped: Counter[str]) -> None:
-    total, allocated = sizes
-    active = _numbers(segment, "active_size")
-    requested = _numbers(segment, "requested_size")
-    state.segments += 1
-    state.reserved += total
-    state.allocated += allocated
-    used = active[0] if active else allocated
-    state.active += used
-    state.requested += requested[0] if requested else 0
-    state.has_requested &= requested is not None
-    state.expandable += total if segment.get("is_expandable") is True else 0
-    pool = segment.get("segment_pool_id")
-    state.private_pools += total if isinstance(pool, tuple) and any(pool) else 0
-    free, pending, count = _free(listed, dropped)
-    state.blocks += count
-    state.pending_free += pending
-    state.largest_free = max(state.largest_free, *free, 0)
-    if not used:
-        state.unused_segments += total
-    else:
-        state.inactive_split += sum(free)
-
-
-def _free(listed: list[Any], dropped: Counter[str]) -> tuple[list[int], int, int]:
-    """Sizes of the free blocks, bytes freed but still in use by a stream, and how many blocks there are."""
-    free, pending, count = [0], 0, 0
-    for block in listed:
-        sizes = _numbers(block, "size")
-        if sizes is None:
-            dropped["block without a size"] += 1
-            continue
-        count += 1
-        state = str(block.get("state", ""))
-        if state == "inactive":
-            free.append(sizes[0])
-        elif state.startswith(_ACTIVE) and state != "active_allocated":
-            pending += sizes[0]
-    return free, pending, count
-
-
-def _numbers(owner: Any, *names: str) -> list[int] | None:
-    values = [owner.get(name) for name in names] if isinstance(owner, dict) else [None]
-    return values if all(type(value) is int and 0 <= value < _LARGEST for value in values) else None  # type: ignore[return-value]  # that is what the test says
-
-
-def _device(segment: dict[str, Any]) -> int:
-    device = segment.get("device", 0)
-    return device if type(device) is int and 0 <= device < 2**15 else 0
-
-
-def _record(device: int, state: _State | None, past: History | None) -> MemoryRecord:
-    held = state or _State()
-    changes = past or NO_HISTORY
+def _record(device: int, held: State, changes: History, standing: list[Block], *, is_expandable: bool) -> MemoryRecord:
     start_bytes = _start_bytes(held, changes)
     peak_bytes = max(start_bytes + changes.peak_bytes, held.allocated)
-    past = past if start_bytes >= 0 else None
+    is_of_these = changes.read > 0 and start_bytes >= 0
     has_time = changes.start_ns >= EARLIEST_UNIX_NS
     zero_ns = 0 if has_time else changes.start_ns
+    end = End(
+        blocks=standing,
+        start_bytes=start_bytes,
+        allocated_bytes=held.allocated,
+        active_bytes=held.active,
+        reserved_bytes=held.reserved,
+        largest_free_bytes=held.largest_free,
+        rounding_bytes=held.allocated - held.requested if held.has_requested else None,
+        is_expandable=is_expandable or held.expandable > 0,
+    )
+    found = moments(end, changes, zero_ns)
     return MemoryRecord(
         kind=KIND,
         source="",
@@ -180,21 +112,23 @@ def _record(device: int, state: _State | None, past: History | None) -> MemoryRe
         start_ns=changes.start_ns - zero_ns,
         end_ns=changes.end_ns - zero_ns,
         has_unix_time=has_time,
-        cannot_say=tuple(_doubts(held, changes, start_bytes, has_time=has_time)),
-        peak_bytes=peak_bytes if past else None,
-        peak_how="replayed" if past else "",
+        cannot_say=(*_doubts(held, changes, start_bytes, has_time=has_time), *found.doubts),
+        peak_bytes=peak_bytes if is_of_these else None,
+        peak_how="replayed" if is_of_these else "",
         end_bytes=held.allocated,
         reserved_bytes=held.reserved,
-        preexisting_bytes=start_bytes if past else None,
+        preexisting_bytes=start_bytes if is_of_these else None,
         categories=changes.annotated,
         figures=_figures(held),
-        history=changes.figures if past else {},
+        history=changes.figures if is_of_these else {},
         actions=changes.actions,
-        allocations=changes.allocations(start_bytes, zero_ns) if past else None,
+        allocations=changes.allocations(start_bytes, zero_ns) if is_of_these else None,
+        alive=found.alive,
+        failure=found.failure,
     )
 
 
-def _start_bytes(held: _State, changes: History) -> int:
+def _start_bytes(held: State, changes: History) -> int:
     """What was allocated when the history began: what is allocated at its end, less what the calls add up to.
 
     Calls have sizes as asked for. Where those alone account for the end, nothing was held before: the rest is rounding.
@@ -204,7 +138,7 @@ def _start_bytes(held: _State, changes: History) -> int:
     return held.allocated - changes.net_bytes
 
 
-def _figures(held: _State) -> dict[str, int]:
+def _figures(held: State) -> dict[str, int]:
     """What the segments hold. ``fragmented``: reserved and not allocated, whatever part of it could be given back."""
     figures = {
         "allocated_bytes": held.allocated,
@@ -223,7 +157,7 @@ def _figures(held: _State) -> dict[str, int]:
     return {name: value for name, value in figures.items() if held.has_requested or name != "requested_bytes"}
 
 
-def _doubts(held: _State, changes: History, start_bytes: int, *, has_time: bool) -> list[Doubt]:
+def _doubts(held: State, changes: History, start_bytes: int, *, has_time: bool) -> list[Doubt]:
     said = [("breakdown", f"a {KIND} holds no device work"), *_peak_doubts(held, changes, start_bytes)]
     if changes.read and not has_time:
         said.append(NO_ABSOLUTE_TIME)
@@ -232,7 +166,7 @@ def _doubts(held: _State, changes: History, start_bytes: int, *, has_time: bool)
     return said
 
 
-def _peak_doubts(held: _State, changes: History, start_bytes: int) -> Iterator[Doubt]:
+def _peak_doubts(held: State, changes: History, start_bytes: int) -> Iterator[Doubt]:
     what = "memory.peak_bytes"
     if not changes.read:
         yield what, "the snapshot holds no history: torch.cuda.memory._record_memory_history() was not called before it"
@@ -250,11 +184,11 @@ def _peak_doubts(held: _State, changes: History, start_bytes: int) -> Iterator[D
         yield what, f"blocks are rounded up ({at_end}), and the history has sizes as asked for: what it adds is less"
 
 
-def _counts(states: dict[int, _State], past: dict[int, History], dropped: Counter[str], *, is_first: bool) -> Counts:
+def _counts(held: dict[int, State], past: dict[int, History], dropped: Counter[str], *, is_first: bool) -> Counts:
     """Of the whole file, said once: blocks and calls."""
     if not is_first:
         return Counts()
-    read = sum(state.blocks for state in states.values()) + sum(history.read for history in past.values())
+    read = sum(state.blocks for state in held.values()) + sum(history.read for history in past.values())
     return Counts(read=read, dropped=dict(dropped))
 
 

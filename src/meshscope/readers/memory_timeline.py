@@ -133,6 +133,7 @@ def _replayed(values: list[Any], dropped: Counter[str], about: dict[str, Any]) -
         about,
         time_ns[~is_before],
         held[~is_before],
+        _running_by_category(rows[:, 3], moved)[:, ~is_before],
         has_time=has_time,
         counts=Counts(read=len(values), dropped=dict(dropped)),
         cannot_say=(_NO_WORK, _NO_RESERVED, _NO_DEVICE),
@@ -144,9 +145,21 @@ def _replayed(values: list[Any], dropped: Counter[str], about: dict[str, Any]) -
     )
 
 
+def _running_by_category(category: Ints, moved: Ints) -> Ints:
+    """Bytes by category after each row, shape (categories, n)."""
+    is_mine = _number(category)[None, :] == np.arange(len(CATEGORIES))[:, None]
+    running: Ints = np.cumsum(np.where(is_mine, moved[None, :], 0), axis=1)
+    return running
+
+
+def _number(category: Ints) -> Ints:
+    """A category beyond those known is ``unknown``."""
+    return np.where((category >= 0) & (category < len(CATEGORIES)), category, len(CATEGORIES) - 1)
+
+
 def _by_category(category: Ints, moved: Ints) -> dict[str, int]:
-    """Bytes by category once some rows are done; a category beyond those known is ``unknown``."""
-    number = np.where((category >= 0) & (category < len(CATEGORIES)), category, len(CATEGORIES) - 1)
+    """Bytes by category once some rows are done."""
+    number = _number(category)
     totals = np.zeros(len(CATEGORIES), dtype=np.int64)
     np.add.at(totals, number, moved)
     return {name: int(total) for name, total in zip(CATEGORIES, totals.tolist(), strict=True) if total}
@@ -168,6 +181,7 @@ def _added_up(values: list[Any], dropped: Counter[str], about: dict[str, Any]) -
         about,
         time_ns,
         held,
+        sizes[:, 1:].T,
         has_time=has_time,
         counts=Counts(read=count, dropped=dict(dropped)),
         cannot_say=(_NO_WORK, _NO_RESERVED, _NO_DEVICE, _NO_BEFORE, _NO_WITHIN),
@@ -177,8 +191,10 @@ def _added_up(values: list[Any], dropped: Counter[str], about: dict[str, Any]) -
     )
 
 
-def _record(about: dict[str, Any], time_ns: Ints, held: Ints, *, has_time: bool, **figures: Any) -> MemoryRecord:
-    """Rows that nothing follows at the same time are what was held then."""
+def _record(
+    about: dict[str, Any], time_ns: Ints, held: Ints, by_category: Ints, *, has_time: bool, **figures: Any
+) -> MemoryRecord:
+    """Rows that nothing follows at the same time are what was held then. ``by_category`` has shape (categories, n)."""
     zero_ns = 0 if has_time or not len(time_ns) else int(time_ns.min())
     last = np.append(np.diff(time_ns) != 0, np.True_) if len(time_ns) else np.empty(0, dtype=bool)
     if not has_time:
@@ -191,6 +207,7 @@ def _record(about: dict[str, Any], time_ns: Ints, held: Ints, *, has_time: bool,
         has_unix_time=has_time,
         peak_how="replayed",
         allocations=Allocations(time_ns[last] - zero_ns, held[last]),
+        category_bytes={name: row[last] for name, row in zip(CATEGORIES, by_category, strict=True) if row.any()},
     )
 
 

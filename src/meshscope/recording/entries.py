@@ -115,7 +115,9 @@ class MemoryMeasured(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="
 
     ``categories`` maps parameters, gradients, optimizer, activations, temporaries to bytes and ``how`` maps
     each to ``exact`` (summed over the framework's own trees), ``measured`` (allocator or profiler), ``derived``
-    (by arithmetic on those) or ``compiler`` (XLA's plan). ``peak_bytes`` and ``pool_bytes`` are −1 where unknown.
+    (by arithmetic on those) or ``compiler`` (XLA's plan). ``pool_bytes`` is what the allocator has taken,
+    ``limit_bytes`` what it may take at most, ``largest_free_bytes`` the largest block that it could hand out without
+    taking more, ``capacity_bytes`` the device's whole memory. Counts are −1 where unknown.
     """
 
     rank: int
@@ -128,6 +130,9 @@ class MemoryMeasured(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="
     peak_how: str = ""
     pool_bytes: int = -1
     in_use_bytes: int = -1
+    limit_bytes: int = -1
+    largest_free_bytes: int = -1
+    capacity_bytes: int = -1
 
 
 class Checked(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="checked"):

@@ -26,6 +26,7 @@ from meshscope.reports.collectives_json import collectives_json
 from meshscope.reports.comparison_json import comparison_json
 from meshscope.reports.efficiency_text import efficiency_values
 from meshscope.reports.findings_json import findings_json
+from meshscope.reports.memory_json import headroom_json, measured_json, memory_json_doubts, out_of_memory_json
 from meshscope.reports.records_json import memory_record_json, records_json
 from meshscope.reports.waiting_json import waiting_json
 from meshscope.reports.why_json import why_json
@@ -99,7 +100,9 @@ def _recording(run: Run) -> dict[str, Any]:
         "outcome": run.ended.outcome if run.ended else "lost" if run.is_lost else None,
         "ranks": [_rank(run, rank, doubts) for rank in breakdown(run)],
         "collectives": told,
-        "memory": [_memory(rank) for rank in memory(run)],
+        "memory": [_memory(run, rank) for rank in memory(run)],
+        "headroom": headroom_json(run),
+        "out_of_memory": out_of_memory_json(run),
         "steps": _steps(run, steps(run), doubts),
         "efficiency": _efficiency(run, doubts),
         "devices": _devices(run, doubts),
@@ -114,7 +117,7 @@ def _recording(run: Run) -> dict[str, Any]:
     if not run.experiment.strategy:
         said["files"] = sorted({window.source for window in run.windows})
         said["allocations"] = [asdict(rank) | {"source": SOURCE} for rank in traced_memory(run)]
-    for what, why in memory_doubts(run):
+    for what, why in (*memory_doubts(run), *memory_json_doubts(run)):
         _doubt(doubts, what, why)
     said |= records_json(run)
     listed = [{"what": what, "why": why} for what, whys in sorted(doubts.items()) for why in whys]
@@ -161,7 +164,7 @@ def _breakdown(found: Breakdown) -> dict[str, int]:
     return {name: value for name, value in asdict(found).items() if value is not None}
 
 
-def _memory(rank: RankMemory) -> dict[str, Any]:
+def _memory(run: Run, rank: RankMemory) -> dict[str, Any]:
     device = rank.device if rank.device >= 0 else None
     step = {"step": rank.step} if rank.step >= 0 else {}
     said: dict[str, Any] = {"rank": rank.rank, "device": device, **step, "source": rank.source}
@@ -170,7 +173,7 @@ def _memory(rank: RankMemory) -> dict[str, Any]:
     if rank.peak_bytes is not None:
         said["peak_how"] = rank.peak_how
     said["categories"] = {c.name: {"bytes": c.size_bytes, "how": c.how} for c in rank.categories}
-    return said | memory_record_json(rank)
+    return said | measured_json(run, rank) | memory_record_json(rank)
 
 
 def _steps(run: Run, found: Steps, doubts: Doubts) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 from meshscope.analysis.flight import Flight, Mismatch, Unfinished, flight
 from meshscope.analysis.memory import RankMemory
 from meshscope.records import Call, FlightRecord, Record
+from meshscope.reports.memory_json import alive_json, failure_json
 from meshscope.run import Run
 
 
@@ -42,6 +43,10 @@ def memory_record_json(rank: RankMemory) -> dict[str, Any]:
         return {}
     known = {"end_bytes": record.end_bytes, "preexisting_bytes": record.preexisting_bytes}
     said: dict[str, Any] = {name: value for name, value in known.items() if value is not None}
+    if record.alive is not None:
+        said["alive"] = alive_json(record.alive)
+    if record.failure is not None:
+        said["failure"] = failure_json(record.failure)
     parts = {"allocator": record.figures, "history": record.history, "actions": record.actions}
     return said | {name: values for name, values in parts.items() if values}
 

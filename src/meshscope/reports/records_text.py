@@ -10,6 +10,7 @@ from meshscope.analysis.flight_words import mismatch_words, ranks_words, unfinis
 from meshscope.analysis.memory import RankMemory
 from meshscope.records import MemoryRecord, SensorRecord
 from meshscope.reports.columns import table, wrapped
+from meshscope.reports.memory_text import alive_lines
 from meshscope.run import Run
 from meshscope.units import UNKNOWN, counted, duration, size
 
@@ -70,8 +71,8 @@ def _details(rank: RankMemory, record: MemoryRecord) -> list[str]:
         failed = size(record.history.get("largest_failed_bytes", 0))
         words.append(f"out of memory {counted(record.actions['oom'], 'time')}, asking for up to {failed}")
     whose = f"rank {rank.rank}, device {rank.device}" if rank.device >= 0 else f"rank {rank.rank}"
-    return [line for text in words for line in wrapped(f"{whose}: {text}", indent="    ",
-                                                       hanging="  ")]  # fmt: skip
+    lines = [line for text in words for line in wrapped(f"{whose}: {text}", indent="    ", hanging="  ")]
+    return [*lines, *alive_lines(record, whose)]
 
 
 def sensor_lines(run: Run) -> list[str]:

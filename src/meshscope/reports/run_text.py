@@ -10,15 +10,16 @@ from collections.abc import Iterable
 from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
 from meshscope.analysis.doubts import doubt_words, doubts
 from meshscope.analysis.efficiency import efficiency
-from meshscope.analysis.memory import CATEGORIES, RankMemory, memory
+from meshscope.analysis.memory import memory
 from meshscope.analysis.overlap import CollectiveOverlap, overlap
 from meshscope.analysis.progress import progress
 from meshscope.analysis.standing import device_kind, shares
 from meshscope.analysis.steps import Steps, steps
-from meshscope.analysis.traced_memory import traced_memory, traced_memory_words
 from meshscope.reports.columns import table, wrapped
 from meshscope.reports.efficiency_text import efficiency_lines
 from meshscope.reports.findings_text import findings_lines
+from meshscope.reports.measured_text import measured_lines, traced_lines
+from meshscope.reports.memory_text import headroom_lines
 from meshscope.reports.records_text import allocator_lines, flight_lines, sensor_lines
 from meshscope.reports.waiting_text import waiting_lines
 from meshscope.reports.why_text import why_lines
@@ -33,7 +34,6 @@ _RANK_FROM = {
     "file name": "by the name of the file",
     "order": "by order, since no file says which rank it is",
 }
-_SHORT = dict(zip(CATEGORIES, ("params", "grads", "optim", "activ", "temp"), strict=True))
 
 
 def run_lines(run: Run) -> list[str]:
@@ -45,9 +45,10 @@ def run_lines(run: Run) -> list[str]:
     lines += _collectives(overlap(run))
     lines += waiting_lines(run)
     lines += why_lines(run)
-    lines += _memory(tuple(rank for rank in memory(run) if rank.record is None))
-    lines += _traced_memory(run)
+    lines += measured_lines(run)
+    lines += traced_lines(run)
     lines += allocator_lines(memory(run))
+    lines += headroom_lines(run)
     lines += flight_lines(run)
     lines += sensor_lines(run)
     lines += _steps(steps(run))
@@ -162,33 +163,6 @@ def _collectives(found: tuple[CollectiveOverlap, ...]) -> list[str]:
     counted_in = "the profiled steps" if found[0].steps else "whole windows"
     lines = wrapped(f"collectives ({of}; hidden in % of their time; calls in {counted_in}, over all ranks):")
     return [*lines, *table(heading, rows, indent="    ")]
-
-
-def _memory(ranks: tuple[RankMemory, ...]) -> list[str]:
-    if not ranks:
-        return []
-    names = [name for name in CATEGORIES if any(c.name == name for rank in ranks for c in rank.categories)]
-    rows = [(str(rank.rank), *(_category(rank, name) for name in names), _peak(rank)) for rank in ranks[:MOST_RANKS]]
-    how = dict.fromkeys(f"{_SHORT[c.name]} {c.how}" for rank in ranks for c in rank.categories if c.name in _SHORT)
-    peak_how = dict.fromkeys(f"peak {rank.peak_how}" for rank in ranks if rank.peak_how)
-    lines = ["  memory:", *table(("rank", *(_SHORT[name] for name in names), "peak"), rows, indent="    ")]
-    return [*lines, *_more(len(ranks)), *wrapped(f"({', '.join((*how, *peak_how))})", indent="    ")]
-
-
-def _traced_memory(run: Run) -> list[str]:
-    """What a trace by itself recorded of allocators; a recording has measured more."""
-    found = traced_memory(run) if not run.experiment.strategy else ()
-    lines = [line for rank in found[:MOST_RANKS] for line in
-             wrapped(f"memory: {traced_memory_words(rank)}", hanging="  ")]  # fmt: skip
-    return [*lines, *_more(len(found))]
-
-
-def _category(rank: RankMemory, name: str) -> str:
-    return next((size(category.size_bytes) for category in rank.categories if category.name == name), UNKNOWN)
-
-
-def _peak(rank: RankMemory) -> str:
-    return UNKNOWN if rank.peak_bytes is None else size(rank.peak_bytes)
 
 
 def _steps(found: Steps) -> list[str]:

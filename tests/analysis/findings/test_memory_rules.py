@@ -134,3 +134,14 @@ def test_a_rank_that_is_fuller_than_the_others_is_an_imbalance() -> None:
 def test_ranks_that_hold_nearly_the_same_are_balanced_and_so_are_those_of_megabytes() -> None:
     assert codes(run([peak(0, 20 * GB), peak(1, 21 * GB)])) == []
     assert codes(run([peak(0, 20 * MB), peak(1, 40 * MB)])) == []
+
+
+def test_a_rank_that_holds_several_devices_counts_with_its_fullest() -> None:
+    def told(rank: int, device: int, peak_bytes: int) -> MemoryRecord:
+        return MemoryRecord(kind="snapshot of the allocator", source=f"{rank}.pickle", rank=rank, device=device,
+                            peak_bytes=peak_bytes, peak_how="replayed")  # fmt: skip
+
+    records = (told(0, 0, 30 * GB), told(0, 1, GB), told(1, 1, 20 * GB), told(2, 2, 20 * GB))
+    found = only("memory-imbalance", replace(run(strategy=""), records=records))
+    assert found.rank == 0
+    assert "rank 0 peaks at 30.0 GB" in said(found)

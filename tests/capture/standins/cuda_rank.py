@@ -30,7 +30,9 @@ def stand_in():
     """Only what the watch may use; anything else on torch.cuda is the CPU build's and fails."""
     torch.cuda.is_available = lambda: True
     torch.cuda.device_count = lambda: 2
-    torch.cuda.get_device_properties = lambda index: SimpleNamespace(name=f"Stand-in {index}", uuid=f"uuid-{index}")
+    torch.cuda.get_device_properties = lambda index: SimpleNamespace(
+        name=f"Stand-in {index}", uuid=f"uuid-{index}", total_memory=80_000
+    )
     torch.cuda.get_device_name = lambda index: f"Stand-in {index}"
     torch.cuda.memory_stats_as_nested_dict = lambda index: {
         "allocated_bytes": {"all": {"current": 1000 + STEP, "peak": 200_000 + STEP}},

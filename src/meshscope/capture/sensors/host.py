@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import psutil
 
 from meshscope.capture.sensors import Readings
+from meshscope.capture.sensors.cgroup import memory_limit
 
 
 class Host:
@@ -22,6 +23,10 @@ class Host:
         into.add("host", "utilization_frac", psutil.cpu_percent(None) / 100)
         into.add("host", "memory_used_bytes", memory.total - memory.available)
         into.add("host", "memory_total_bytes", memory.total)
+        limited = memory_limit()
+        if limited is not None:
+            into.add("host", "cgroup_used_bytes", limited.used_bytes)
+            into.add("host", "cgroup_limit_bytes", limited.limit_bytes)
         for rank, pid in self._pids().items():
             self._read_rank(f"rank {rank}", pid, into)
 

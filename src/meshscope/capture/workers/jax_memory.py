@@ -33,11 +33,17 @@ def planned_bytes(compiled: Any) -> tuple[int, int] | None:
 
 
 def allocator(device: Any) -> dict[str, int]:
-    """What the device's allocator counts: ``in_use``, ``peak`` and ``pool`` (all it has taken), −1 where unknown."""
+    """What the device's allocator counts, −1 where unknown.
+
+    ``in_use``, ``peak``, ``pool`` (all it has taken), ``limit`` (the most it may take) and ``largest_free`` (the
+    largest block of the pool that is free).
+    """
     stats = device.memory_stats() or {}
     pool = stats.get("pool_bytes", stats.get("bytes_reserved", -1))
     return {
         "in_use": int(stats.get("bytes_in_use", -1)),
         "peak": int(stats.get("peak_bytes_in_use", -1)),
         "pool": int(pool) if pool else -1,
+        "limit": int(stats.get("bytes_limit") or -1),
+        "largest_free": int(stats.get("largest_free_block_bytes", -1)),
     }

@@ -227,4 +227,6 @@ class JaxWatch:
             peak_how=peak_how,
             pool_bytes=counters["pool"],
             in_use_bytes=counters["in_use"],
+            limit_bytes=counters["limit"],
+            largest_free_bytes=counters["largest_free"],
         )

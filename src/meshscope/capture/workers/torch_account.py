@@ -90,6 +90,7 @@ class Account:
             peak_how=peak_how if peak_bytes >= 0 else "",
             pool_bytes=counters.reserved,
             in_use_bytes=counters.allocated,
+            capacity_bytes=device.capacity_bytes,
         )
 
     def _source(self, device: Cpu | Cuda) -> str:

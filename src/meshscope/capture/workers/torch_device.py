@@ -22,6 +22,7 @@ class Cpu:
     kind = "cpu"
     is_cuda = False
     uuid = ""
+    capacity_bytes = -1
 
     def __init__(self) -> None:
         self.name = machine.cpu_name()
@@ -44,6 +45,7 @@ class Cuda:
         properties = torch.cuda.get_device_properties(index)
         self.name = str(properties.name)
         self.uuid = str(getattr(properties, "uuid", ""))
+        self.capacity_bytes = int(getattr(properties, "total_memory", -1))
 
     def counters(self) -> Counters:
         # One call, unflattened: memory_allocated() and its siblings each build the flat table anew, at every step.

@@ -6,14 +6,19 @@ from dataclasses import dataclass
 
 from textual.strip import Strip
 
+from meshscope.analysis.allocations import Holdings, holdings
+from meshscope.analysis.headroom import Headroom, headroom
 from meshscope.analysis.memory import CATEGORIES, Category, RankMemory, held_bytes, memory
+from meshscope.analysis.peak_place import PeakPlace, peak_places
+from meshscope.run import Run
 from meshscope.ui.marks.bars import stacked
 from meshscope.ui.marks.cells import Line, Piece, aired, left, right, strips, wrapped
+from meshscope.ui.marks.holdings import alive
 from meshscope.ui.marks.sparkline import sparkline
 from meshscope.ui.palette import TEXTURES, texture
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
-from meshscope.units import UNKNOWN, duration, printable, ratio, size
+from meshscope.units import UNKNOWN, duration, percent, printable, ratio, size
 
 _FIGURE = 9
 _SLICES = 240
@@ -26,6 +31,9 @@ class Memories:
     fresh: Fresh = UNSTATED
     has_ended: bool = False
     held: tuple[float, ...] = ()
+    alive: Holdings | None = None
+    headroom: Headroom | None = None
+    place: PeakPlace | None = None
 
 
 def question(scene: Scene) -> Memories:
@@ -39,9 +47,23 @@ def question(scene: Scene) -> Memories:
         of=_of(ranks),
         at_unix_ns=None if newest is None else newest + run.experiment.t0_unix_ns,
     )
-    history = _fullest(ranks).record if ranks else None
-    held = tuple(held_bytes(history, _SLICES).tolist()) if history is not None else ()
-    return Memories(ranks, fresh, run.ended is not None, held)
+    if not ranks:
+        return Memories(fresh=fresh, has_ended=run.ended is not None)
+    fullest = _fullest(ranks)
+    history = fullest.record
+    return Memories(
+        ranks,
+        fresh,
+        run.ended is not None,
+        held=() if history is None else tuple(held_bytes(history, _SLICES).tolist()),
+        alive=None if history is None or history.alive is None else holdings(history.alive),
+        headroom=next((one for one in headroom(run) if fullest.rank in one.ranks), None),
+        place=None if history is not None else _place(run, fullest.rank),
+    )
+
+
+def _place(run: Run, rank: int) -> PeakPlace | None:
+    return next((place for place in peak_places(run) if place.rank == rank), None)
 
 
 def _of(ranks: tuple[RankMemory, ...]) -> str:
@@ -57,9 +79,17 @@ def draw(answer: Memories, frame: Frame) -> list[Strip]:
         return note(_empty(answer), frame)
     fullest = _fullest(answer.ranks)
     detail = [*_over_time(answer, fullest, frame), *_detail(fullest, frame)]
+    detail = [*detail, *_alive(answer, len(detail), frame)]
     ranks = _ranks(answer.ranks, fullest, max(frame.height - len(detail) - 3, 1), frame)
     gap: list[Line] = [[]] if ranks[-1] and len(ranks) + len(detail) < frame.height else []
-    return strips([*ranks, *gap, *detail, *_beside(fullest, frame)], frame.width, frame.height, frame.look)
+    return strips([*ranks, *gap, *detail, *_beside(answer, fullest, frame)], frame.width, frame.height, frame.look)
+
+
+def _alive(answer: Memories, taken: int, frame: Frame) -> list[Line]:
+    """Who asked for what was alive, in the lines that ranks and the words beside them leave."""
+    if answer.alive is None:
+        return []
+    return alive(answer.alive, frame.width, frame.height - taken - min(len(answer.ranks), 3) - 4)
 
 
 def _fullest(ranks: tuple[RankMemory, ...]) -> RankMemory:
@@ -68,9 +98,11 @@ def _fullest(ranks: tuple[RankMemory, ...]) -> RankMemory:
 
 def _over_time(answer: Memories, rank: RankMemory, frame: Frame) -> list[Line]:
     """What an allocator's own history says was held, from zero up to its peak, where there is room."""
-    height = min(frame.height - len(answer.ranks) - len(_detail(rank, frame)) - 5, _TALLEST)
+    room = frame.height - len(answer.ranks) - len(_detail(rank, frame)) - 5
+    # Who asked for what is alive tells more than how it came to be; both where there is room for both.
+    height = min(room if answer.alive is None else (room - 2) // 3, _TALLEST)
     record = rank.record
-    if record is None or len(answer.held) < 2 or height < 1:
+    if record is None or len(answer.held) < 2 or height < (1 if answer.alive is None else 2):
         return []
     bars = sparkline(answer.held, max(frame.width - 2, 4), frame.look, low=0.0, high=max(answer.held), height=height)
     over = duration(record.end_ns - record.start_ns)
@@ -136,8 +168,11 @@ def _rest(rank: RankMemory, total: int, frame: Frame) -> list[Line]:
     return [[(" " + line, "quiet")] for line in wrapped(printable(f"beside these{share}: {words}"), frame.width - 1, 2)]
 
 
-def _beside(rank: RankMemory, frame: Frame) -> list[Line]:
+def _beside(answer: Memories, rank: RankMemory, frame: Frame) -> list[Line]:
     words = []
+    left = answer.headroom
+    if left is not None:
+        words.append(f"headroom {size(left.free_bytes)}, {percent(left.frac)} of {left.of}")
     record = rank.record
     if record is not None and record.preexisting_bytes is not None:
         words.append(f"{size(record.preexisting_bytes)} held at the start")
@@ -145,9 +180,12 @@ def _beside(rank: RankMemory, frame: Frame) -> list[Line]:
         words.append(f"{size(record.end_bytes)} at the end")
     if rank.pool_bytes is not None:
         in_use = "" if rank.in_use_bytes is None else f", {size(rank.in_use_bytes)} of it in use"
-        words.append(f"the allocator holds {size(rank.pool_bytes)}{in_use}")
+        most = "" if rank.limit_bytes is None else f" and may take {size(rank.limit_bytes)}"
+        words.append(f"the allocator holds {size(rank.pool_bytes)}{in_use}{most}")
     if rank.peak_how:
-        words.append(f"peak: {rank.peak_how}")
+        where = "" if answer.place is None else f" in step {answer.place.step}"
+        phase = f", {answer.place.phase}" if answer.place is not None and answer.place.phase else ""
+        words.append(f"peak: {rank.peak_how}{where}{phase}")
     elif rank.peak_bytes is None:
         words.append("peak: not known here")
     text = f"rank {rank.rank}; " + "; ".join(words)
@@ -158,6 +196,13 @@ def _empty(answer: Memories) -> str:
     if answer.has_ended:
         return "No memory was measured in this run."
     return "Fills once the model and its optimizer exist: parameters, gradients, optimizer state, activations."
+
+
+def _depends(run: Run | None) -> tuple[object, ...]:
+    """Sensors are read twice a second: the headroom follows them after some hundreds of values."""
+    if run is None:
+        return ()
+    return len(run.memory), len(run.windows), len(run.records), run.ended, len(run.samples.time_ns) // 400
 
 
 PANEL = Panel(
@@ -171,5 +216,5 @@ PANEL = Panel(
     of=("recording", "traces"),
     # A trace opened by itself has this panel where it tells anything of memory.
     suits=lambda scene: scene.is_recorded or (scene.run is not None and bool(memory(scene.run))),
-    depends=lambda scene: (len(r.memory), len(r.windows), len(r.records), r.ended) if (r := scene.run) else (),
+    depends=lambda scene: _depends(scene.run),
 )
