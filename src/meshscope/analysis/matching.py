@@ -101,6 +101,8 @@ def _absent(queue: Queue, ranks: Sequence[int], world: int) -> str:
         return ""
     if not size and len(ranks) > 1 and sorted(ranks) == list(range(len(ranks))):
         return ""
+    if queue.size and len(ranks) > queue.size:
+        return f"which of {counted(len(ranks), 'rank')} are in a group of {queue.size} cannot be told"
     here = f"rank {ranks[0]} alone" if len(ranks) == 1 else f"ranks {ranges(ranks)}"
     of = f" of the {counted(size, 'rank')} of {'its group' if queue.size else 'the run'}" if size else ""
     return f"only {here}{of} can be seen, and another may have come last"
