@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from meshscope import kinds
 from meshscope.kinds import Kind
-from meshscope.readers.xplane_programs import PROGRAM, Programs, instructions
+from meshscope.readers.xplane_programs import PROGRAM, Carried, Programs, instructions
 from meshscope.readers.xplane_rows import Rows, Tables, joined, with_async_pairs
 from meshscope.readers.xplane_space import Line, Plane, Space
 
@@ -103,7 +103,7 @@ class _Carried:
         if wanted is None or not len(at):
             return
         yours = np.isin(rows.rule, [self.tables.rules[rule.name] for rule in kinds.yours()])
-        carried = [(at[some], *told) for some, *told in instructions(self.plane, line, at, wanted)]
+        carried = [(at[some], name, program) for some, name, program in instructions(self.plane, line, at, wanted)]
         for some, instruction, number in carried:
             told = self.programs.opcode(number, instruction)
             rule = _rule_of(told or instruction)
@@ -127,7 +127,7 @@ class _Carried:
 
     def _tell_operations(self, line: Line, rows: Rows) -> None:
         """On a TPU it is the names of operations that carry the program and the path, not each event."""
-        carried: list[tuple[Ints, str, int | None]] = []
+        carried: list[Carried] = []
         order = np.argsort(line.metadata, kind="stable")
         for some in np.split(order, np.flatnonzero(np.diff(line.metadata[order])) + 1):
             metadata = int(line.metadata[some[0]])
