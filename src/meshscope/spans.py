@@ -22,7 +22,8 @@ class SpanTable:
 
     ``lane`` indexes ``lanes`` (one serial queue: a CUDA stream, an XLA line, a thread), ``name`` indexes
     ``names``, ``group`` indexes ``groups`` and ``dtype`` indexes ``dtypes``; −1 means unknown there and in
-    ``step``, ``link`` (row of the launch), ``size_bytes`` and ``sequence``. ``kind`` holds :class:`Kind`.
+    ``step``, ``link``, ``size_bytes`` and ``sequence``. ``kind`` holds :class:`Kind`. ``link`` is the row of the
+    launch, and of the forward operator where the span is the evaluation of a backward function.
     ``collective`` indexes ``collectives`` (canonical names such as ``all_reduce``; −1 for what is none) and ``rule``
     indexes ``rules``: the pattern by which ``kind`` was told, or −1 where the trace's own category told it; a host
     span's rule is ``kinds.ANNOTATION`` or ``kinds.FRAME`` where it is one. ``path`` indexes ``paths``: where in the

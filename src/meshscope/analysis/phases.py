@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from meshscope.analysis.host_activity import host_named
 from meshscope.analysis.parts import per_window
-from meshscope.analysis.phase_names import BACKWARD, FORWARD, OPTIMIZER, OTHER, PHASES, UNKNOWN
+from meshscope.analysis.phase_names import BACKWARD, FORWARD, IN_ENGINE, OPTIMIZER, OTHER, PHASES, UNKNOWN
 from meshscope.analysis.places import Places, around, places
 from meshscope.analysis.xla_paths import NO_PATHS, place
 from meshscope.intervals import Intervals, union
@@ -33,7 +33,6 @@ IN_BACKWARD = re.compile(
 )
 IN_OPTIMIZER = re.compile(r"^Optimizer\.(step|zero_grad)#")
 _STEPS = re.compile(r"^Optimizer\.step#")
-_ENGINE = re.compile(r"^autograd::engine::evaluate_function:")
 _NOT_DIFFERENTIATED = "no operation is of what JAX differentiates (jvp, transpose), and none of an optimizer's scope"
 
 
@@ -62,7 +61,7 @@ def phase_of(window: Window) -> Ints | None:
         return None
     if window.framework != "torch":
         return _of_paths(window)
-    engine = host_named(spans, _ENGINE.search)
+    engine = host_named(spans, IN_ENGINE.search)
     stepping = host_named(spans, IN_OPTIMIZER.search)
     if not engine.any() and not stepping.any():
         return None
@@ -175,6 +174,6 @@ def doubts(run: Run) -> tuple[tuple[str, str], ...]:
             said[_NOT_DIFFERENTIATED if has_paths else NO_PATHS] = None
         elif measure(window) is None:
             said["the trace marks neither autograd nor an optimizer's step"] = None
-        elif not host_named(window.spans, _ENGINE.search).any():
+        elif not host_named(window.spans, IN_ENGINE.search).any():
             said["the trace does not mark autograd, so forward and backward are not told apart"] = None
     return tuple(("phases", why) for why in said)

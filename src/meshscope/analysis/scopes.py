@@ -1,7 +1,8 @@
 """Device time by module and by annotation: what a kernel was launched for, where the trace records that.
 
 Modules are there in a trace with stacks (``nn.Module`` frames), annotations wherever code uses ``record_function``.
-A backward kernel is launched outside of any module: what no scope is known of is told as well. XLA's operations carry
+A backward kernel is launched outside of any module; it is counted in the one in which its forward operator ran, where
+autograd's numbers tell that operator. What no scope is known of is told as well. XLA's operations carry
 the named scopes of their code (Flax modules are some) through differentiation, so that backward time is in its scope.
 """
 
@@ -16,17 +17,18 @@ import numpy as np
 import numpy.typing as npt
 
 from meshscope import kinds
-from meshscope.analysis.host_activity import cites, named
+from meshscope.analysis.host_activity import cites, host_named, named
 from meshscope.analysis.nesting import nest
 from meshscope.analysis.parts import per_window
-from meshscope.analysis.phase_names import BACKWARD
-from meshscope.analysis.places import around, beside, places
+from meshscope.analysis.phase_names import BACKWARD, IN_ENGINE
+from meshscope.analysis.places import Places, around, beside, places
 from meshscope.analysis.xla_paths import NO_PATHS, place
 from meshscope.run import Run
 from meshscope.spans import SpanTable, Window
 from meshscope.units import ratio
 
 Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 _MODULE = "nn.Module: "
 # The profiler's steps are everywhere, and a collective's annotation says no more than its kernel.
@@ -41,7 +43,7 @@ SOURCES = ("module", "annotation", _NAMED_SCOPE)
 class Scope:
     """The device work launched in a scope and in none within it: ``frac`` is its share of ``Scopes.of_ns``.
 
-    ``backward_ns`` of ``total_ns`` are of the backward pass; None where that has no scope.
+    ``backward_ns`` of ``total_ns`` are of the backward pass; None where no backward work is linked to a scope.
     """
 
     name: str
@@ -94,7 +96,22 @@ def measure(window: Window) -> dict[str, Part]:
     # Backward runs on a thread of its own while the annotating one waits for it.
     for source, marks, search in (("module", module, around), ("annotation", annotation, beside)):
         if marks.any():
-            found[source] = _part(spans, search(spans, marks, here), here.is_known, weight_ns)
+            scope = search(spans, marks, here)
+            backward = _of_forward(spans, marks, here, scope) if source == "module" else None
+            found[source] = _part(spans, scope, here.is_known, weight_ns, backward)
+    return found
+
+
+def _of_forward(spans: SpanTable, marks: Flags, here: Places, scope: Ints) -> Flags:
+    """Sets the scope of backward work to that of its forward operator; which pieces those are, shape (k,)."""
+    engine = host_named(spans, IN_ENGINE.search) & (spans.link >= 0)
+    evaluation = around(spans, engine, here)
+    backward = np.flatnonzero((scope < 0) & (evaluation >= 0))
+    forward = spans.link[evaluation[backward]]
+    lane, time_ns = spans.lane[forward].astype(np.int64), spans.start_ns[forward]
+    scope[backward] = around(spans, marks, Places(here.row[backward], lane, time_ns))
+    found = np.zeros(len(scope), dtype=bool)
+    found[backward[scope[backward] >= 0]] = True
     return found
 
 
@@ -128,7 +145,7 @@ def _weights(window: Window, row: Ints) -> Ints:
     return nest(spans.lane[row], spans.start_ns[row], spans.end_ns[row]).own_ns()
 
 
-def _part(spans: SpanTable, scope: Ints, is_known: npt.NDArray[np.bool_], weight_ns: Ints) -> Part:
+def _part(spans: SpanTable, scope: Ints, is_known: Flags, weight_ns: Ints, backward: Flags | None) -> Part:
     part = Part(
         of_ns=int(weight_ns.sum()),
         outside_ns=int(weight_ns[is_known & (scope < 0)].sum()),
@@ -140,6 +157,8 @@ def _part(spans: SpanTable, scope: Ints, is_known: npt.NDArray[np.bool_], weight
         mine = names == code
         part.works[spans.names[code]] += int(mine.sum())
         part.time_ns[spans.names[code]] += int(weight_ns[is_in][mine].sum())
+        if backward is not None and backward[is_in][mine].any():
+            part.backward_ns[spans.names[code]] += int(weight_ns[is_in][mine & backward[is_in]].sum())
     return part
 
 
@@ -170,7 +189,7 @@ def _scopes(source: str, parts: Iterable[Part]) -> Scopes:
         works.update(part.works)
         time_ns.update(part.time_ns)
         backward_ns.update(part.backward_ns)
-    has_backward = source == _NAMED_SCOPE
+    has_backward = bool(backward_ns)
     of_ns = sum(part.of_ns for part in parts)
     rows = [
         Scope(

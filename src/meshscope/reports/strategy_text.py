@@ -64,10 +64,8 @@ def _xla(found: Xla) -> str:
     said = "xla: " + "; ".join(_collective(one) for one in found.collectives)
     if not found.commands:
         return said
-    return (
-        said
-        + f"; {found.commands} of {found.works} operations are command buffers, {shortened(found.command_names[0])} first"
-    )
+    most = shortened(found.command_names[0])
+    return said + f"; {found.commands} of {found.works} operations are command buffers, {most} first"
 
 
 def _collective(found: XlaCollective) -> str:

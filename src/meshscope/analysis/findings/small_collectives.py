@@ -5,8 +5,8 @@ kind and group, from when their last rank had come: t = α + s/β over their siz
 calls a step, whose bytes would fit m of 25 MB (DDP's usual bucket), (n − m) α would be saved, as far as it is exposed;
 calls that run side by side (on two of gloo's threads) share their time. Where sizes are not told (XLA without its
 programs) only all-reduces are looked at: then their bytes are at most those of the gradients, and α is what the
-quickest tenth of the calls take. Fires from eight calls a step on, with a mean of less than a megabyte, where that is a thirtieth of the
-step. A clean step of the bundled DDP or pmap has one to six, of more.
+quickest tenth of the calls take. Fires from eight calls a step on, with a mean of less than a megabyte, where that is a
+thirtieth of the step. A clean step of the bundled DDP or pmap has one to six, of more.
 """
 
 from __future__ import annotations
