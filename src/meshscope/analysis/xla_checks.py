@@ -63,8 +63,9 @@ class XlaCollective:
 
     ``asynchronous`` of ``count`` have a start and a done of their own, None where that cannot be told. ``small`` of
     ``sized`` whose size is known are under :data:`SMALL_BYTES`; ``is_scattered`` says that there are many in a step
-    and most are small. ``sized_bytes`` is what those move together, on all devices. ``longest`` are the
-    :data:`FEW` with the most exposed time: what to look for in the program.
+    and most are small, where the compiler could have combined them. ``sized_bytes`` is what those of known size move
+    together, on all devices. ``longest`` are the :data:`FEW` with the most exposed time: what to look for in the
+    program.
     """
 
     name: str
@@ -102,6 +103,7 @@ def measure(window: Window) -> dict[str, Piece]:
     is_start = named(spans, _START.match)[rows] | _on_async_lane(window)[rows]
     is_operation = named(spans, _HLO.match)[rows]
     tells = window.device_kind != "cpu" and bool(is_operation.all())
+    names = [_instruction(name) for name in (*spans.names, "")]  # −1, no name, finds the last
     found = {}
     for code in np.unique(spans.collective[rows]).tolist():
         mine = spans.collective[rows] == code
@@ -109,7 +111,7 @@ def measure(window: Window) -> dict[str, Piece]:
         start_ns, end_ns = spans.start_ns[row], spans.end_ns[row]
         alone = [difference(union(start_ns[at : at + 1], end_ns[at : at + 1]), compute) for at in range(len(row))]
         found[spans.collectives[code] if code >= 0 else ""] = Piece(
-            name=tuple(_instruction(spans.name_of(one)) for one in row.tolist()),
+            name=tuple(names[one] for one in spans.name[row].tolist()),
             busy_ns=end_ns - start_ns,
             exposed_ns=np.array([one.total_ns for one in alone], dtype=np.int64),
             size_bytes=spans.size_bytes[row],
@@ -125,6 +127,15 @@ def _on_async_lane(window: Window) -> npt.NDArray[np.bool_]:
     return rows
 
 
+def is_combined(run: Run, name: str) -> bool:
+    """Whether the compiler puts small collectives of one kind together.
+
+    XLA's CPU compiler does so with all-reduces only: of a sharded model it leaves an all-gather for each parameter.
+    """
+    on_cpu = any(window.framework == "jax" and window.device_kind == "cpu" for window in run.windows)
+    return name == "all_reduce" or not on_cpu
+
+
 def xla(run: Run) -> Xla | None:
     """None where nothing was read of XLA."""
     windows = [window for window in run.windows if window.framework == "jax" and window.device_kind != "none"]
@@ -135,7 +146,7 @@ def xla(run: Run) -> Xla | None:
         for name, piece in measure(window).items():
             pieces.setdefault(name, []).append(piece)
     steps = sum(len(window.steps) for window in windows)
-    found = [_collective(name, some, steps) for name, some in pieces.items()]
+    found = [_collective(name, some, steps, can_combine=is_combined(run, name)) for name, some in pieces.items()]
     commands = sum((_commands(window) for window in windows), Counter[str]())
     return Xla(
         collectives=tuple(sorted(found, key=lambda one: (-one.exposed_ns, one.name))),
@@ -171,7 +182,7 @@ def _called(name: str, calls: Sequence[tuple[int, int]]) -> Called:
     return Called(name, len(calls), sum(exposed_ns for exposed_ns, _ in calls), size if size >= 0 else None)
 
 
-def _collective(name: str, some: Sequence[Piece], steps: int) -> XlaCollective:
+def _collective(name: str, some: Sequence[Piece], steps: int, *, can_combine: bool) -> XlaCollective:
     busy_ns, exposed_ns, sizes = (
         np.concatenate([getattr(one, column) for one in some]) for column in ("busy_ns", "exposed_ns", "size_bytes")
     )
@@ -188,7 +199,7 @@ def _collective(name: str, some: Sequence[Piece], steps: int) -> XlaCollective:
         median_ns=float(np.median(busy_ns)),
         sized=sized,
         small=small,
-        is_scattered=per_step >= MANY and sized == len(sizes) and small > sized / 2,
+        is_scattered=can_combine and per_step >= MANY and sized == len(sizes) and small > sized / 2,
         sized_bytes=int(sizes[sizes >= 0].sum()),
         longest=_longest(some),
     )

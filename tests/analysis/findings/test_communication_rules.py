@@ -145,6 +145,17 @@ def test_small_calls_of_xla_are_put_together_by_its_own_thresholds() -> None:
     assert "xla_gpu_all_reduce_combine_threshold_bytes" in found.fix
 
 
+def test_on_cpu_xla_combines_all_reduces_only() -> None:
+    of = reduced(SMALL)
+    on_cpu = replace(of, windows=tuple(replace(one, framework="jax", device_kind="cpu") for one in of.windows))
+    assert "small-collectives" in codes(on_cpu)
+    tables = (replace(one.spans, collectives=("all_gather",)) for one in on_cpu.windows)
+    gathered = tuple(replace(one, spans=table) for one, table in zip(on_cpu.windows, tables, strict=True))
+    assert "small-collectives" not in codes(replace(on_cpu, windows=gathered))
+    on_gpu = tuple(replace(one, device_kind="gpu") for one in gathered)
+    assert "small-collectives" in codes(replace(on_cpu, windows=on_gpu))
+
+
 def test_few_calls_large_calls_and_calls_without_latency_are_no_finding() -> None:
     assert "small-collectives" not in codes(reduced(SMALL[:6]))
     assert "small-collectives" not in codes(reduced([2_000_000, 9_000_000] * 5))
