@@ -156,6 +156,11 @@ def _queue(window: Window, group: str, part: str) -> Queue:
     return Queue(group, 0, (), part)
 
 
+def is_one_of_several(group: str) -> bool:
+    """Whether a group of XLA's is known by its size only, so that two ranks of that name need not meet."""
+    return _ONE_OF.fullmatch(group) is not None
+
+
 def devices_of(group: str) -> int:
     """How many devices are in a group of XLA's, by its name: it lists them, or says their number; 0 where neither."""
     listed = group.removeprefix("devices ")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from meshscope.analysis.calls import Calls, Ints, Queue, calls
+from meshscope.analysis.calls import Calls, Ints, Queue, calls, is_one_of_several
 from meshscope.analysis.clocks import Clock, Ends, Known, clocks, tolerance_ns
 from meshscope.analysis.rounds import Round
 from meshscope.analysis.shifts import NAMES_DIFFER, Fit, paired
@@ -95,14 +95,14 @@ def _absent(queue: Queue, ranks: Sequence[int], world: int) -> str:
     size = queue.size or world
     if len(ranks) == size == 1:
         return ""
+    if is_one_of_several(queue.group):
+        return f"which of {counted(len(ranks), 'rank')} are in one group of {queue.size} cannot be told"
     if queue.ranks and set(queue.ranks) == set(ranks) and len(ranks) > 1:
         return ""
     if len(ranks) > 1 and len(ranks) == size and not queue.ranks:
         return ""
     if not size and len(ranks) > 1 and sorted(ranks) == list(range(len(ranks))):
         return ""
-    if queue.size and len(ranks) > queue.size:
-        return f"which of {counted(len(ranks), 'rank')} are in a group of {queue.size} cannot be told"
     here = f"rank {ranks[0]} alone" if len(ranks) == 1 else f"ranks {ranges(ranks)}"
     of = f" of the {counted(size, 'rank')} of {'its group' if queue.size else 'the run'}" if size else ""
     return f"only {here}{of} can be seen, and another may have come last"

@@ -75,7 +75,7 @@ def _collective(found: XlaCollective) -> str:
     if found.asynchronous is not None:
         said += f", {found.asynchronous} asynchronous"
     said += f", {duration(found.exposed_ns)} exposed"
-    if found.exposed_ns and found.count > len(found.longest):
+    if found.exposed_ns and len(found.longest) > 1:
         said += f", most by {shortened(found.longest[0].name)} ({duration(found.longest[0].exposed_ns)})"
     if found.is_scattered:
         mean = size(found.sized_bytes / found.sized)
