@@ -51,8 +51,9 @@ def train(options: Options, watch: Watch) -> list[float]:
     def update(params: Any, opt_state: Any, batch: jax.Array) -> tuple[Any, Any, jax.Array]:
         key = jax.random.fold_in(keys[jax.lax.axis_index("data")], optax.tree.get(opt_state, "count"))  # parallel
         loss, gradients = faults.averaged(accumulate_gradients(params, batch, key), jax.lax.pmean, "data")  # parallel
-        updates, opt_state = adamw.update(gradients, opt_state, params)
-        return optax.apply_updates(params, updates), opt_state, loss
+        with jax.named_scope("optimizer"):
+            updates, opt_state = adamw.update(gradients, opt_state, params)
+            return optax.apply_updates(params, updates), opt_state, loss
 
     def accumulate_gradients(params: Any, batch: jax.Array, key: jax.Array) -> Any:
         def add(total: Any, micro_batch: tuple[jax.Array, jax.Array]) -> tuple[Any, None]:

@@ -48,8 +48,9 @@ def train(options: Options, watch: Watch) -> list[float]:
     def update(params: Any, opt_state: Any, batch: jax.Array) -> tuple[Any, Any, jax.Array]:
         step_key = jax.random.fold_in(key, optax.tree.get(opt_state, "count"))
         loss, gradients = accumulate_gradients(params, batch, step_key)
-        updates, opt_state = adamw.update(gradients, opt_state, params)
-        return optax.apply_updates(params, updates), opt_state, loss
+        with jax.named_scope("optimizer"):
+            updates, opt_state = adamw.update(gradients, opt_state, params)
+            return optax.apply_updates(params, updates), opt_state, loss
 
     def accumulate_gradients(params: Any, batch: jax.Array, key: jax.Array) -> Any:
         def add(total: Any, micro_batch: tuple[jax.Array, jax.Array]) -> tuple[Any, None]:

@@ -22,10 +22,12 @@ class SpanTable:
 
     ``lane`` indexes ``lanes`` (one serial queue: a CUDA stream, an XLA line, a thread), ``name`` indexes
     ``names``, ``group`` indexes ``groups`` and ``dtype`` indexes ``dtypes``; −1 means unknown there and in
-    ``step``, ``link`` (row of the launch), ``size_bytes`` and ``sequence``. ``kind`` holds :class:`Kind`.
+    ``step``, ``link``, ``size_bytes`` and ``sequence``. ``kind`` holds :class:`Kind`. ``link`` is the row of the
+    launch, and of the forward operator where the span is the evaluation of a backward function.
     ``collective`` indexes ``collectives`` (canonical names such as ``all_reduce``; −1 for what is none) and ``rule``
     indexes ``rules``: the pattern by which ``kind`` was told, or −1 where the trace's own category told it; a host
-    span's rule is ``kinds.ANNOTATION`` or ``kinds.FRAME`` where it is one.
+    span's rule is ``kinds.ANNOTATION`` or ``kinds.FRAME`` where it is one. ``path`` indexes ``paths``: where in the
+    program an XLA operation comes from, its scopes and transformations (``jit(step)/jvp(Net)/Dense_0/dot_general``).
     """
 
     start_ns: Column
@@ -43,12 +45,14 @@ class SpanTable:
     sequence: Column
     collective: Small
     rule: Small
+    path: Small
     names: tuple[str, ...] = ()
     lanes: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     collectives: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -85,10 +89,10 @@ class SpanTable:
         return self.rules[int(self.rule[row])] if self.rule[row] >= 0 else "the trace's own category"
 
 
-NAME_TABLES = ("names", "lanes", "dtypes", "groups", "collectives", "rules")
+NAME_TABLES = ("names", "lanes", "dtypes", "groups", "collectives", "rules", "paths")
 COLUMNS = tuple(f.name for f in fields(SpanTable) if f.name not in NAME_TABLES)
 
-_SMALL = ("rank", "device", "lane", "name", "step", "dtype", "group", "collective", "rule")
+_SMALL = ("rank", "device", "lane", "name", "step", "dtype", "group", "collective", "rule", "path")
 _DTYPES: dict[str, type[np.generic]] = dict.fromkeys(_SMALL, np.int32) | {"kind": np.uint8}
 _DEFAULTS = {"rank": 0, "device": 0, "lane": 0, "kind": 0}
 
@@ -101,6 +105,7 @@ def span_table(
     groups: tuple[str, ...] = (),
     collectives: tuple[str, ...] = (),
     rules: tuple[str, ...] = (),
+    paths: tuple[str, ...] = (),
     **columns: object,
 ) -> SpanTable:
     """A table from the columns that are known; the others are filled with 0 (rank, device, lane, kind) or −1."""
@@ -110,10 +115,12 @@ def span_table(
         dtype = _DTYPES.get(name, np.int64)
         if name in columns:
             full[name] = np.broadcast_to(np.asarray(columns[name], dtype=dtype), (count,))
+        elif name == "path":  # most formats have none, and a column of theirs takes no memory
+            full[name] = np.broadcast_to(np.int32(-1), (count,))
         else:
             full[name] = np.full(count, _DEFAULTS.get(name, -1), dtype=dtype)
     full |= {"names": names, "lanes": lanes, "dtypes": dtypes, "groups": groups}
-    return SpanTable(**full, collectives=collectives, rules=rules)
+    return SpanTable(**full, collectives=collectives, rules=rules, paths=paths)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from meeting import MS, groups, run_of, window
 
-from meshscope.analysis.calls import Queue, calls
+from meshscope.analysis.calls import Queue, calls, devices_of
 from meshscope.analysis.waiting import waiting
 from meshscope.kinds import Kind
 from meshscope.spans import ProcessGroup, Window, span_table
@@ -74,6 +74,14 @@ def test_an_xla_queue_is_an_instruction_on_the_devices_that_its_group_names() ->
     assert set(calls(replace(made, spans=spans))) == {
         Queue("devices 0, 1, 2048, 2049", 4, (), name) for name in ("all-reduce.1", "all-reduce.2")
     }
+
+
+@pytest.mark.parametrize(
+    ("group", "size"),
+    [("devices 0, 1, 2048", 3), ("devices 5", 1), ("one of 4 groups of 2 devices", 2), ("0", 0), ("", 0)],
+)
+def test_the_name_of_an_xla_group_says_how_many_devices_are_in_it(group: str, size: int) -> None:
+    assert devices_of(group) == size
 
 
 def test_an_exchange_is_in_the_queue_of_all_to_alls_since_the_kernel_alone_does_not_tell() -> None:

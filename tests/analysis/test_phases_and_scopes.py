@@ -134,3 +134,26 @@ def test_real_modules_are_found_in_a_trace_with_stacks(shared: Path) -> None:
     (modules,) = scopes(here)
     assert modules.outside_ns < 0.03 * modules.of_ns
     assert modules.scopes[0].name.startswith("TimesformerSelfAttention_")
+
+
+def test_backward_work_is_in_the_module_of_its_forward_operator() -> None:
+    forward = host(12, 16, "aten::addmm")
+    linked = Made(Kind.HOST, "autograd", 40, 50, ENGINE, launch=forward)
+    unlinked = host(50, 60, ENGINE, lane="autograd")
+    made = window(
+        [
+            host(0, 30, "nn.Module: Net_0", rule=FRAME), host(10, 20, "nn.Module: Linear_0", rule=FRAME),
+            forward, kernel(15, 18, launch(13, 14)),
+            linked, kernel(45, 52, launch(41, 42, lane="autograd")),
+            unlinked, kernel(55, 59, launch(51, 52, lane="autograd")),
+        ]
+    )  # fmt: skip
+    (modules,) = scopes(run(windows=[made]))
+    assert [(one.name, one.works, one.total_ns, one.backward_ns) for one in modules.scopes] == [("Linear_0", 2, 10, 7)]
+    assert (modules.of_ns, modules.outside_ns) == (14, 4)
+
+
+def test_where_no_backward_work_is_linked_its_time_is_not_told() -> None:
+    made = window([host(0, 30, "nn.Module: Net_0", rule=FRAME), kernel(15, 18, launch(13, 14))])
+    (modules,) = scopes(run(windows=[made]))
+    assert [one.backward_ns for one in modules.scopes] == [None]

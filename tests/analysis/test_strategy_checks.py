@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -206,11 +207,44 @@ def test_many_small_collectives_in_a_step_could_be_combined(count: int, sizes: i
     assert found.collectives[0].is_scattered is is_scattered
 
 
-def test_command_buffers_are_counted() -> None:
+def test_on_cpu_the_compiler_combines_all_reduces_only() -> None:
+    made = xla_window(["all-gather.1"] * 8, sizes=1000, device_kind="cpu")
+    found = xla(run(windows=[made]))
+    assert found is not None
+    assert not found.collectives[0].is_scattered
+    reduced = replace(made, spans=replace(made.spans, collectives=("all_reduce",)))
+    found = xla(run(windows=[reduced]))
+    assert found is not None
+    assert found.collectives[0].is_scattered
+
+
+def test_the_instructions_with_the_most_exposed_time_are_named() -> None:
+    """At 0, 10, 20, 30, 40, each of 5 ns; a kernel hides 2 ns of the first."""
+    names = ["ag.1", "%ag.2 = f32[8]{0} all-gather()", "ag.3", "ag.3", "ag.4"]
+    found = xla(run(windows=[xla_window(names, sizes=1000)]))
+    assert found is not None
+    (one,) = found.collectives
+    assert [(call.name, call.count, call.exposed_ns, call.size_bytes) for call in one.longest] == [
+        ("ag.3", 2, 10, 1000), ("ag.2", 1, 5, 1000), ("ag.4", 1, 5, 1000),
+    ]  # fmt: skip
+    assert (one.sized, one.small, one.sized_bytes) == (5, 5, 5000)
+
+
+def test_a_call_whose_size_is_not_told_moves_no_known_bytes() -> None:
+    found = xla(run(windows=[xla_window(["ag.1"])]))
+    assert found is not None
+    (one,) = found.collectives
+    assert (one.sized, one.sized_bytes, one.longest[0].size_bytes) == (0, 0, None)
+
+
+def test_command_buffers_are_counted_and_named() -> None:
     made = window([kernel(0, 9, name="command_buffer.3"), kernel(10, 19)], framework="jax")
     found = xla(run(windows=[made]))
     assert found is not None
-    assert (found.commands, found.works) == (1, 2)
+    assert (found.commands, found.works, found.command_names) == (1, 2, ("command_buffer.3",))
+    none = xla(run(windows=[window([kernel(10, 19)], framework="jax")]))
+    assert none is not None
+    assert (none.commands, none.command_names) == (0, ())
 
 
 def bundled(root: Path) -> dict[str, Run]:

@@ -17,7 +17,7 @@ from meshscope.analysis.collectives import collectives
 from meshscope.analysis.doubts import doubts
 from meshscope.analysis.matching import WORLD_UNTOLD
 from meshscope.analysis.waiting import Waiting, waiting
-from meshscope.run import open_traces
+from meshscope.run import Run, open_traces
 from meshscope.spans import Window
 
 LATE = 1
@@ -241,6 +241,25 @@ def test_a_window_whose_peers_have_not_come_yet_waits_for_them() -> None:
     second = met(np.array([[500, 510], [500, 517]]) * MS, MS, steps=[9, 9])
     found = waiting(run_of([*first, second[0]]))
     assert (found.matched, found.spans) == (4, 6)
+
+
+def test_ranks_of_which_nobody_knows_who_meets_whom_are_not_matched() -> None:
+    """Four devices of a program that reduces among pairs, in a file that does not say which of the eight they are."""
+    arrivals = [[0, 100 * MS], [2 * MS, 103 * MS], [0, 101 * MS], [1 * MS, 100 * MS]]
+
+    def grouped(name: str) -> Run:
+        group = {"groups": (name,), "group": np.zeros(2, dtype=np.int32)}
+        windows = [replace(one, framework="jax") for one in met(arrivals, 10 * MS)]
+        return run_of([replace(one, spans=replace(one.spans, **group)) for one in windows])
+
+    pairs = waiting(grouped("one of 4 groups of 2 devices"))
+    assert pairs.unmatched == (("which of 4 ranks are in one group of 2 cannot be told", 8),)
+    # Four ranks may be two of either group of four.
+    fours = waiting(grouped("one of 2 groups of 4 devices"))
+    assert (fours.matched, pairs.matched) == (0, 0)
+    assert waiting(grouped("devices 0, 1, 2, 3")).matched == 8
+    (total,) = collectives(grouped("one of 4 groups of 2 devices"))
+    assert (total.group_size, total.wait_ns, total.busbw_bytes_per_s) == (2, None, None)
 
 
 def test_what_xla_records_of_waiting_stands_and_lateness_is_told_beside_it() -> None:

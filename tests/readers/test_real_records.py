@@ -11,7 +11,10 @@ import pytest
 
 from meshscope import readers
 from meshscope.analysis.breakdown import measure
+from meshscope.analysis.collectives import collectives
 from meshscope.analysis.flight import flight
+from meshscope.analysis.phases import phases
+from meshscope.analysis.scopes import scopes
 from meshscope.readers.records import record_reader_of
 from meshscope.records import MemoryRecord
 from meshscope.run import open_traces
@@ -72,6 +75,36 @@ def test_jaxs_json_gives_the_numbers_of_the_xplane_beside_it(tmp_path: Path) -> 
             assert window.counts.read > other.counts.read
     (run,) = open_traces([tmp_path]).runs
     assert {window.source for window in run.windows} == {str(xplane)}
+
+
+def test_bytes_and_groups_of_jaxs_collectives_are_those_of_the_arrays(tmp_path: Path) -> None:
+    ran("jax", "jax_collectives.py", [str(tmp_path)])
+    (run,) = open_traces([tmp_path]).runs
+    found = {(one.name, one.group, one.size_bytes): one for one in collectives(run)}
+    everyone = "devices 0, 1, 2, 3"
+    assert {key: one.count for key, one in found.items()} == {
+        ("all_reduce", everyone, 1000 * 4): 8,  # each device's row of pmap's argument
+        ("permute", everyone, 512): 8,
+        ("all_to_all", everyone, 64 * 32 * 4): 8,
+        ("all_gather", everyone, 4096 * 2): 8,  # what it leaves
+        ("reduce_scatter", everyone, 8192 * 4): 8,  # what it takes
+        ("all_reduce", "devices 0, 1", 32 * 32 * 4): 4,
+        ("all_reduce", "devices 2, 3", 32 * 32 * 4): 4,
+        ("all_reduce", everyone, 64 * 64 * 4): 8,  # the gradient
+    }
+    factors = {"all_reduce": 1.5, "all_gather": 0.75, "reduce_scatter": 0.75, "all_to_all": 0.75, "permute": 1.0}
+    for (name, group, size_bytes), one in found.items():
+        assert one.transfer_ns is not None
+        assert one.algbw_bytes_per_s == pytest.approx(one.count * (size_bytes or 0) / one.transfer_ns * 1e9)
+        factor = factors[name] if group == everyone else 1.0
+        assert one.busbw_bytes_per_s == pytest.approx(one.algbw_bytes_per_s * factor)
+    by_phase = {one.name: one.works for one in phases(run)}
+    assert {"forward", "backward", "optimizer"} <= set(by_phase)
+    (named,) = scopes(run)
+    layer = next(one for one in named.scopes if one.name == "layer")
+    assert named.source == "named scope"
+    assert layer.backward_ns is not None
+    assert 0 < layer.backward_ns < layer.total_ns
 
 
 def test_both_forms_of_a_memory_timeline_have_one_peak(tmp_path: Path) -> None:

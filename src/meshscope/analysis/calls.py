@@ -6,6 +6,7 @@ takes the call from its queue. A rank whose queue is full comes late, though it 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ Ints = npt.NDArray[np.int64]
 SYNCHRONIZING = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier", "send_recv"})
 """Collectives that no rank can leave before all have come. A broadcast holds back whoever waits for its root only."""
 
+_ONE_OF = re.compile(r"one of \d+ groups of (\d+) devices")
 _SAME_SIZE = frozenset({"all_reduce", "all_gather", "reduce_scatter", "barrier"})
 
 
@@ -144,7 +146,7 @@ def _only_group(window: Window) -> tuple[int, tuple[int, ...]] | None:
 
 def _queue(window: Window, group: str, part: str) -> Queue:
     if window.framework == "jax":
-        return Queue(group, _devices(group), (), part)
+        return Queue(group, devices_of(group), (), part)
     declared = next((known for known in window.process_groups if known.name == group and group), None)
     if declared is not None:
         return Queue(group, declared.size, declared.ranks, part)
@@ -154,7 +156,15 @@ def _queue(window: Window, group: str, part: str) -> Queue:
     return Queue(group, 0, (), part)
 
 
-def _devices(group: str) -> int:
-    """XLA names a group by its devices."""
+def is_one_of_several(group: str) -> bool:
+    """Whether a group of XLA's is known by its size only, so that two ranks of that name need not meet."""
+    return _ONE_OF.fullmatch(group) is not None
+
+
+def devices_of(group: str) -> int:
+    """How many devices are in a group of XLA's, by its name: it lists them, or says their number; 0 where neither."""
     listed = group.removeprefix("devices ")
-    return listed.count(",") + 1 if listed != group else 0
+    if listed != group:
+        return listed.count(",") + 1
+    counted = _ONE_OF.fullmatch(group)
+    return int(counted[1]) if counted else 0

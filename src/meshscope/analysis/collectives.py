@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meshscope.analysis.bandwidth import algorithm_bytes_per_s, bus_factor
+from meshscope.analysis.calls import devices_of
 from meshscope.analysis.parts import per_window
 from meshscope.analysis.waiting import WindowWaits, charges, waiting
 from meshscope.intervals import Intervals, union
@@ -185,7 +186,7 @@ def _total(key: Key, rows: list[_Row], *, is_class: bool) -> CollectiveTotal:
     transfer_ns = sum(met.transfer_ns for _, _, met in rows)
     moved = [met.bytes for _, _, met in rows if met.matched]
     ranks = {met.ranks for _, _, met in rows if met.ranks}
-    group_size = ranks.pop() if len(ranks) == 1 else 0
+    group_size = ranks.pop() if len(ranks) == 1 else 0 if ranks else devices_of(group)
     algbw = algorithm_bytes_per_s(sum(moved), transfer_ns) if moved and min(moved) >= 0 else None
     factor = bus_factor(name, group_size)
     total_bytes = [piece.bytes for _, piece, _ in rows]

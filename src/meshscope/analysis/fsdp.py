@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from meshscope.analysis.host_activity import host_named
 from meshscope.analysis.parts import per_window
-from meshscope.analysis.phases import BACKWARD, PHASES, phase_of
+from meshscope.analysis.phase_names import BACKWARD, PHASES
+from meshscope.analysis.phases import phase_of
 from meshscope.analysis.places import around, places
 from meshscope.intervals import Intervals, difference, union
 from meshscope.run import Run

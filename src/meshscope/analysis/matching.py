@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from meshscope.analysis.calls import Calls, Ints, Queue, calls
+from meshscope.analysis.calls import Calls, Ints, Queue, calls, is_one_of_several
 from meshscope.analysis.clocks import Clock, Ends, Known, clocks, tolerance_ns
 from meshscope.analysis.rounds import Round
 from meshscope.analysis.shifts import NAMES_DIFFER, Fit, paired
@@ -95,6 +95,8 @@ def _absent(queue: Queue, ranks: Sequence[int], world: int) -> str:
     size = queue.size or world
     if len(ranks) == size == 1:
         return ""
+    if is_one_of_several(queue.group):
+        return f"which of {counted(len(ranks), 'rank')} are in one group of {queue.size} cannot be told"
     if queue.ranks and set(queue.ranks) == set(ranks) and len(ranks) > 1:
         return ""
     if len(ranks) > 1 and len(ranks) == size and not queue.ranks:

@@ -13,7 +13,8 @@ import numpy as np
 
 from meshscope.analysis.host_activity import Flags, host_named
 from meshscope.analysis.parts import per_window
-from meshscope.analysis.phases import BACKWARD, FORWARD, IN_BACKWARD, IN_OPTIMIZER, OPTIMIZER, OTHER, before_backward
+from meshscope.analysis.phase_names import BACKWARD, FORWARD, OPTIMIZER, OTHER
+from meshscope.analysis.phases import IN_BACKWARD, IN_OPTIMIZER, before_backward
 from meshscope.run import Run
 from meshscope.spans import Window
 

@@ -1,7 +1,8 @@
 """Forward, backward, optimizer: device time by the phase of the step in which the host asked for it.
 
 The autograd engine and the optimizers mark what they do. Work that was asked for outside of both, and before a backward
-pass of the same step, is called forward: it holds the loss and the copy of the batch as well.
+pass of the same step, is called forward: it holds the loss and the copy of the batch as well. XLA's operations say by
+themselves where their code stands (:mod:`meshscope.analysis.xla_paths`): there only what is differentiated is forward.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import numpy.typing as npt
 
 from meshscope.analysis.host_activity import host_named
 from meshscope.analysis.parts import per_window
+from meshscope.analysis.phase_names import BACKWARD, FORWARD, IN_ENGINE, OPTIMIZER, OTHER, PHASES, UNKNOWN
 from meshscope.analysis.places import around, places
+from meshscope.analysis.xla_paths import NO_PATHS, place
 from meshscope.intervals import Intervals, union
 from meshscope.run import Run
 from meshscope.spans import Kind, SpanTable, Window
@@ -24,16 +27,13 @@ from meshscope.units import ratio
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-FORWARD, BACKWARD, OPTIMIZER, OTHER, UNKNOWN = "forward", "backward", "optimizer", "other", "unknown"
-PHASES = (FORWARD, BACKWARD, OPTIMIZER, OTHER, UNKNOWN)
-
 IN_BACKWARD = re.compile(
     r"^autograd::engine::evaluate_function:|^torch(\.|::)distributed(\.ddp\.|::)reducer::"
     r"|^FSDP::(pre_backward|post_backward|root_post_backward|backward_prefetch)"
 )
 IN_OPTIMIZER = re.compile(r"^Optimizer\.(step|zero_grad)#")
 _STEPS = re.compile(r"^Optimizer\.step#")
-_ENGINE = re.compile(r"^autograd::engine::evaluate_function:")
+_NOT_DIFFERENTIATED = "no operation is of what JAX differentiates (jvp, transpose), and none of an optimizer's scope"
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,11 @@ class Phase:
 def phase_of(window: Window) -> Ints | None:
     """Per piece of work (as in :func:`places`) the number of its phase; None where the trace marks no phase."""
     spans = window.spans
-    if window.framework != "torch" or window.device_kind == "none":
+    if window.device_kind == "none":
         return None
-    engine = host_named(spans, _ENGINE.search)
+    if window.framework != "torch":
+        return _of_paths(window)
+    engine = host_named(spans, IN_ENGINE.search)
     stepping = host_named(spans, IN_OPTIMIZER.search)
     if not engine.any() and not stepping.any():
         return None
@@ -73,10 +75,20 @@ def phase_of(window: Window) -> Ints | None:
     return number
 
 
+def _of_paths(window: Window) -> Ints | None:
+    spans = window.spans
+    told = [place(path).phase for path in spans.paths]
+    if not {FORWARD, BACKWARD, OPTIMIZER} & set(told):
+        return None
+    number = np.array([*map(PHASES.index, told), PHASES.index(UNKNOWN)], dtype=np.int64)
+    found: Ints = number[spans.path[places(window).row]]  # −1, no path, finds the last
+    return found
+
+
 def before_backward(window: Window, time_ns: Ints) -> Flags:
     """Whether a backward pass comes next: before the optimizer's step, and within the same profiled step, (n,)."""
     spans = window.spans
-    backward_ns = np.sort(spans.start_ns[host_named(spans, _ENGINE.search)])
+    backward_ns = np.sort(spans.start_ns[host_named(spans, IN_ENGINE.search)])
     optimizer_ns = np.sort(spans.start_ns[host_named(spans, _STEPS.search)])
     next_ns = _next(backward_ns, time_ns)
     until_ns = np.minimum(_next(optimizer_ns, time_ns), _next(np.sort(window.step_ns[:, 1]), time_ns))
@@ -108,7 +120,7 @@ class Part:
 
 @per_window
 def measure(window: Window) -> tuple[Part, ...] | None:
-    """In the order of :data:`PHASES`."""
+    """In the order of :data:`meshscope.analysis.phase_names.PHASES`."""
     number = phase_of(window)
     if number is None:
         return None
@@ -155,10 +167,13 @@ def doubts(run: Run) -> tuple[tuple[str, str], ...]:
     for window in run.windows:
         if window.device_kind == "none":
             continue
+        if measure(window) is not None and window.framework != "torch":
+            continue
         if window.framework != "torch":
-            said["the names of XLA's operations do not say which phase they are of"] = None
+            has_paths = bool((window.spans.path >= 0).any())
+            said[_NOT_DIFFERENTIATED if has_paths else NO_PATHS] = None
         elif measure(window) is None:
             said["the trace marks neither autograd nor an optimizer's step"] = None
-        elif not host_named(window.spans, _ENGINE.search).any():
+        elif not host_named(window.spans, IN_ENGINE.search).any():
             said["the trace does not mark autograd, so forward and backward are not told apart"] = None
     return tuple(("phases", why) for why in said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,8 @@ SMALL_BYTES = 1 << 20
 MANY = 8
 """So many collectives of one kind in a step, and most of them small, could be combined."""
 
+FEW = 3
+
 _START = re.compile(r"^%?[a-z-]+-start[.\d]*(\s|=|$)")
 _HLO = re.compile(r"^%?(all|reduce|collective|ragged|send|recv)[a-z-]*[.\d]*(\s|=|$)")
 _COMMANDS = re.compile(r"command_?buffer|cuda_?graph|hip_?graph", re.IGNORECASE)
@@ -35,12 +38,23 @@ _BY_KERNEL = "the trace names kernels, not operations"
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """One kind of collective in one window, columns (k,); ``is_async`` is None where names do not tell."""
+    """One kind of collective in one window, columns (k,); ``asynchronous`` is None where names do not tell."""
 
+    name: tuple[str, ...]
     busy_ns: Ints
     exposed_ns: Ints
     size_bytes: Ints
     asynchronous: int | None
+
+
+@dataclass(frozen=True)
+class Called:
+    """One instruction, or the kernel that carries it out: ``size_bytes`` is None where it is untold or differs."""
+
+    name: str
+    count: int
+    exposed_ns: int
+    size_bytes: int | None
 
 
 @dataclass(frozen=True)
@@ -49,7 +63,9 @@ class XlaCollective:
 
     ``asynchronous`` of ``count`` have a start and a done of their own, None where that cannot be told. ``small`` of
     ``sized`` whose size is known are under :data:`SMALL_BYTES`; ``is_scattered`` says that there are many in a step
-    and most are small.
+    and most are small, where the compiler could have combined them. ``sized_bytes`` is what those of known size move
+    together, on all devices. ``longest`` are the :data:`FEW` with the most exposed time: what to look for in the
+    program.
     """
 
     name: str
@@ -62,15 +78,21 @@ class XlaCollective:
     sized: int
     small: int
     is_scattered: bool
+    sized_bytes: int = 0
+    longest: tuple[Called, ...] = ()
 
 
 @dataclass(frozen=True)
 class Xla:
-    """``commands`` counts operations that are whole command buffers (graphs), of ``works`` pieces of device work."""
+    """``commands`` counts operations that are whole command buffers (graphs), of ``works`` pieces of device work.
+
+    ``command_names`` are the :data:`FEW` most frequent of their names.
+    """
 
     collectives: tuple[XlaCollective, ...]
     commands: int
     works: int
+    command_names: tuple[str, ...] = ()
 
 
 @per_window
@@ -81,6 +103,7 @@ def measure(window: Window) -> dict[str, Piece]:
     is_start = named(spans, _START.match)[rows] | _on_async_lane(window)[rows]
     is_operation = named(spans, _HLO.match)[rows]
     tells = window.device_kind != "cpu" and bool(is_operation.all())
+    names = [_instruction(name) for name in (*spans.names, "")]  # −1, no name, finds the last
     found = {}
     for code in np.unique(spans.collective[rows]).tolist():
         mine = spans.collective[rows] == code
@@ -88,6 +111,7 @@ def measure(window: Window) -> dict[str, Piece]:
         start_ns, end_ns = spans.start_ns[row], spans.end_ns[row]
         alone = [difference(union(start_ns[at : at + 1], end_ns[at : at + 1]), compute) for at in range(len(row))]
         found[spans.collectives[code] if code >= 0 else ""] = Piece(
+            name=tuple(names[one] for one in spans.name[row].tolist()),
             busy_ns=end_ns - start_ns,
             exposed_ns=np.array([one.total_ns for one in alone], dtype=np.int64),
             size_bytes=spans.size_bytes[row],
@@ -103,6 +127,15 @@ def _on_async_lane(window: Window) -> npt.NDArray[np.bool_]:
     return rows
 
 
+def is_combined(run: Run, name: str) -> bool:
+    """Whether the compiler puts small collectives of one kind together.
+
+    XLA's CPU compiler does so with all-reduces only: of a sharded model it leaves an all-gather for each parameter.
+    """
+    on_cpu = any(window.framework == "jax" and window.device_kind == "cpu" for window in run.windows)
+    return name == "all_reduce" or not on_cpu
+
+
 def xla(run: Run) -> Xla | None:
     """None where nothing was read of XLA."""
     windows = [window for window in run.windows if window.framework == "jax" and window.device_kind != "none"]
@@ -113,15 +146,43 @@ def xla(run: Run) -> Xla | None:
         for name, piece in measure(window).items():
             pieces.setdefault(name, []).append(piece)
     steps = sum(len(window.steps) for window in windows)
-    found = [_collective(name, some, steps) for name, some in pieces.items()]
+    found = [_collective(name, some, steps, can_combine=is_combined(run, name)) for name, some in pieces.items()]
+    commands = sum((_commands(window) for window in windows), Counter[str]())
     return Xla(
         collectives=tuple(sorted(found, key=lambda one: (-one.exposed_ns, one.name))),
-        commands=sum(int(named(window.spans, _COMMANDS.search).sum()) for window in windows),
+        commands=commands.total(),
         works=sum(window.counts.device for window in windows),
+        command_names=tuple(name for name, _ in commands.most_common(FEW)),
     )
 
 
-def _collective(name: str, some: Sequence[Piece], steps: int) -> XlaCollective:
+def _commands(window: Window) -> Counter[str]:
+    spans = window.spans
+    rows = np.flatnonzero(named(spans, _COMMANDS.search))
+    return Counter(spans.name_of(row) for row in rows.tolist())
+
+
+def _instruction(name: str) -> str:
+    """Without the text that a TPU trace has after it."""
+    return name.partition(" = ")[0].removeprefix("%")
+
+
+def _longest(some: Sequence[Piece]) -> tuple[Called, ...]:
+    rows: dict[str, list[tuple[int, int]]] = {}
+    for one in some:
+        for name, exposed_ns, size in zip(one.name, one.exposed_ns.tolist(), one.size_bytes.tolist(), strict=True):
+            rows.setdefault(name, []).append((exposed_ns, size))
+    found = [_called(name, calls) for name, calls in rows.items()]
+    return tuple(sorted(found, key=lambda one: (-one.exposed_ns, one.name))[:FEW])
+
+
+def _called(name: str, calls: Sequence[tuple[int, int]]) -> Called:
+    sizes = {size for _, size in calls}
+    size = sizes.pop() if len(sizes) == 1 else -1
+    return Called(name, len(calls), sum(exposed_ns for exposed_ns, _ in calls), size if size >= 0 else None)
+
+
+def _collective(name: str, some: Sequence[Piece], steps: int, *, can_combine: bool) -> XlaCollective:
     busy_ns, exposed_ns, sizes = (
         np.concatenate([getattr(one, column) for one in some]) for column in ("busy_ns", "exposed_ns", "size_bytes")
     )
@@ -138,7 +199,9 @@ def _collective(name: str, some: Sequence[Piece], steps: int) -> XlaCollective:
         median_ns=float(np.median(busy_ns)),
         sized=sized,
         small=small,
-        is_scattered=per_step >= MANY and sized == len(sizes) and small > sized / 2,
+        is_scattered=can_combine and per_step >= MANY and sized == len(sizes) and small > sized / 2,
+        sized_bytes=int(sizes[sizes >= 0].sum()),
+        longest=_longest(some),
     )
 
 

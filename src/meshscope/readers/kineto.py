@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meshscope.kinds import Kind, is_any
-from meshscope.readers import kineto_cpu, kineto_gloo, kineto_gpu, kineto_host
+from meshscope.readers import kineto_cpu, kineto_forward, kineto_gloo, kineto_gpu, kineto_host
 from meshscope.readers.growing import is_constant, taken
 from meshscope.readers.kineto_columns import Columns, columns
 from meshscope.readers.kineto_doubts import doubts, no_answer_why, none_why
@@ -182,7 +182,8 @@ def _is_step(found: Columns) -> npt.NDArray[np.bool_]:
 
 
 def _spans(found: Columns, draft: _Draft, zero_ns: int, rank: int, device: int) -> SpanTable:
-    """Rows in order of their start; ``link`` is the launch of a device row, or the call of a gloo span.
+    """Rows in order of their start; ``link`` is the launch of a device row, or the call of a gloo span, and the forward
+    operator of a backward function.
 
     ``found`` is used up: its columns become the table's, changed where they stand.
     """
@@ -207,16 +208,35 @@ def _spans(found: Columns, draft: _Draft, zero_ns: int, rank: int, device: int) 
     if draft.rows is None:
         start_ns, end_ns = found.start_ns, found.dur_ns
         end_ns += start_ns
-        own["link"] = kineto_gpu.launches(found.correlation, told.kind) if draft.device_kind == "gpu" else -1
+        own["link"] = _links(found, draft)
     else:
         by_start = np.argsort(draft.rows.start_ns, kind="stable")
         start_ns, end_ns, row = draft.rows.start_ns[by_start], draft.rows.end_ns[by_start], draft.rows.row[by_start]
+        call = _with_forwards(found, draft.call)
         own = {name: taken(column, row) if np.ndim(column) else column for name, column in own.items()}
-        own["link"] = -1 if draft.call is None else _calls(draft.call, row)
-    found.let_go("correlation")
+        own["link"] = -1 if call is None else _calls(call, row)
+    found.let_go("correlation", "node")
     start_ns -= zero_ns
     end_ns -= zero_ns
     return span_table(start_ns=start_ns, end_ns=end_ns, rank=rank, **own, **names)
+
+
+def _links(found: Columns, draft: _Draft) -> Ints | int:
+    if draft.device_kind != "gpu":
+        return -1
+    link = kineto_gpu.launches(found.correlation, draft.told.kind)
+    backward, forward = kineto_forward.forwards(found)
+    link[backward] = forward
+    return link
+
+
+def _with_forwards(found: Columns, call: Ints | None) -> Ints | None:
+    backward, forward = kineto_forward.forwards(found)
+    if not len(backward):
+        return call
+    whole = np.full(len(found.start_ns), -1, dtype=np.int64) if call is None else call.copy()
+    whole[backward] = forward
+    return whole
 
 
 def _calls(call: Ints, row: Ints) -> Ints:

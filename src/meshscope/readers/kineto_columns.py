@@ -34,6 +34,7 @@ Thread = tuple[Any, Any]
 KERNEL = ("kernel",)
 COPY = ("gpu_memcpy", "gpu_memset", "memcpy", "memset")
 RUNTIME = ("cuda_runtime", "cuda_driver", "runtime", "privateuse1_runtime", "xpu_runtime")
+_OPERATOR = ("cpu_op", "operator")
 _COMMUNICATION = ("nccl:", "gloo:", "mpi:", "ucc:", "c10d::", "_c10d_functional")
 _HALF_PHASES = frozenset("BE")
 _OTHER_PHASES = _HALF_PHASES | frozenset("Mi")
@@ -54,6 +55,7 @@ class Args(msgspec.Struct, gc=False):
     dtype: Any = None
     group: Any = msgspec.field(name="Process Group Name", default=None)
     sequence: Any = msgspec.field(name="Seq", default=None)
+    node: Any = msgspec.field(name="Sequence number", default=None)
     dims: msgspec.Raw = msgspec.field(name="Input Dims", default=_NO_JSON)
     types: msgspec.Raw = msgspec.field(name="Input type", default=_NO_JSON)
     total: Any = msgspec.field(name="Total Allocated", default=None)
@@ -85,6 +87,7 @@ class Columns:
     As scanned, a time that is missing or no number is UNKNOWN_NS, and nothing is said of what can be believed:
     :func:`meshscope.readers.kineto_repairs.repaired` does that, for every scanner alike.
     ``category`` (lower case), ``name`` and ``thread`` index their tables; the others are −1 where not said.
+    ``node`` is the number that autograd gave an operator and its backward function, in a trace with modules only.
     ``memory_*`` are the m allocator events; ``device_type`` is 0 for host memory.
     """
 
@@ -97,6 +100,7 @@ class Columns:
     stream: Ints
     correlation: Ints
     sequence: Ints
+    node: Ints
     elements: Ints
     size_bytes: Ints
     collective: Small
@@ -149,10 +153,10 @@ class Columns:
 
 
 PER_ROW = ("start_ns", "dur_ns", "category", "name", "thread", "device", "stream", "correlation", "sequence",
-            "elements", "size_bytes", "collective", "group", "dtype")  # fmt: skip
+            "node", "elements", "size_bytes", "collective", "group", "dtype")  # fmt: skip
 PER_ALLOCATION = ("memory_time_ns", "memory_total_bytes", "memory_device_type", "memory_device")
 _INT32 = frozenset({"category", "name", "thread", "collective", "group", "dtype"})
-_NARROW = frozenset({"device", "stream", "correlation", "elements"})  # wider only where a number needs it
+_NARROW = frozenset({"device", "stream", "correlation", "node", "elements"})  # wider only where a number needs it
 
 
 class Part(dict[str, npt.NDArray[Any]]):
@@ -186,9 +190,16 @@ class Gathering:
         self.thread_names: dict[Thread, tuple[str, ...]] = {}
         self.read = 0
         self.is_trace = False
+        self.has_modules: bool | None = None
         self._halves: list[Event] = []
         self._is_device = Flags(self.categories, lambda cat: (cat or "").lower() in KERNEL + COPY + RUNTIME)
+        self._is_operator = Flags(self.categories, lambda cat: (cat or "").lower() in _OPERATOR)
         self._communicates = Flags(self.names, lambda name: (name or "").startswith(_COMMUNICATION))
+
+    def begin(self, metadata: dict[str, Any]) -> None:
+        """Tells what the head of the file says of its events, before the first of them."""
+        if self.has_modules is None:
+            self.has_modules = bool(metadata.get("with_stack") or metadata.get("with_modules"))
 
     def take(self, events: list[Event]) -> None:
         """Events in the order of the file."""
@@ -232,11 +243,17 @@ class Gathering:
         }
         on_device = np.flatnonzero(self.is_device(part["category"]))
         self._fill_device(rows, part, on_device)
+        if self.has_modules and len(at := np.flatnonzero(self.is_operator(part["category"]))):
+            part["node"][at] = _ints([(rows[row].args or _NO_ARGS).node for row in at.tolist()])
         self.add_rows(rows, part, on_device)
 
     def is_device(self, category: Small) -> npt.NDArray[np.bool_]:
         """Which categories are those of device events and launches."""
         return self._is_device.of(category)
+
+    def is_operator(self, category: Small) -> npt.NDArray[np.bool_]:
+        """Which categories are those of the host's operators."""
+        return self._is_operator.of(category)
 
     def add_rows(self, rows: Rows, part: Part, collectives: npt.NDArray[np.int64]) -> None:
         """Adds rows whose own columns are in ``part``; the numbers of those that may name a collective are given.
@@ -331,6 +348,7 @@ def columns(path: Path) -> Columns:
     source, gathering = Source(path), Gathering()
     document = _document(source, gathering)
     for batch in document.batches():
+        gathering.begin(document.metadata)
         gathering.take(batch)
     if document.is_bare and gathering.read and not gathering.is_trace:
         raise TraceError(

@@ -40,7 +40,7 @@ _ALIGNMENT = 64
 _HEAD_LIMIT_BYTES = 1 << 30
 _FEW_ROWS = 4096
 _INTO = {"lane": "lanes", "name": "names", "dtype": "dtypes", "group": "groups", "collective": "collectives",
-         "rule": "rules"}  # fmt: skip
+         "rule": "rules", "path": "paths"}  # fmt: skip
 
 
 class Damaged(Exception):  # noqa: N818  # a state of the file, not a fault of anybody's

@@ -27,13 +27,14 @@ from meshscope.readers.xplane_programs import programs
 from meshscope.readers.xplane_rows import NO_ROWS, Rows, Tables, joined
 from meshscope.readers.xplane_space import NOT_A_PART, Space, space
 from meshscope.spans import Counts, Window
+from meshscope.units import counted
 
 _NO_WAIT = (
     "wait_ns",
     "a collective includes the waiting for peers; telling it apart needs the same one on all ranks",
 )
 _LOST_PART = ("hidden_ns", "a part of the device's plane is damaged, and what it held is missing")
-_NO_SIZE = ("size_bytes", "xplane events carry no sizes")
+_NO_SIZE = ("size_bytes", "the file holds no compiled program that tells the sizes of its collectives")
 _PLANE_HEAD = re.compile(rb"\A\x0a[\x80-\xff]*[\x00-\x7f](?:\x08|\x12|\x1a|\x22|\x2a|\x32|\Z)", re.DOTALL)
 
 
@@ -70,12 +71,12 @@ def _device_windows(found: Space) -> tuple[Window, ...]:
     if twice := [number for number, count in Counter(number for number, _ in planes).items() if count > 1]:
         why = f"several planes are of device {twice[0]}: profiles of several hosts or runs lie in this file"
         return (_nothing(found, why),)
-    inside = programs(found)
+    inside = programs(found, (number for number, _ in planes))
     host_marks = step_marks(host) if host and planes else []
     for number, plane in planes:
-        rows = device_rows(plane, tables, inside)
+        rows = device_rows(plane, number, tables, inside)
         marks = device_steps(plane) or host_marks
-        cannot_say = [_NO_WAIT, _NO_SIZE]
+        cannot_say = [_NO_WAIT]
         if loops := encloses(rows, tuple(tables.names)):
             what = "operation counts" if loops == 1 else "operations count"
             why = f"{loops} while, conditional or call {what} as compute from beginning to end"
@@ -98,7 +99,7 @@ def _cpu_windows(found: Space) -> tuple[Window, ...]:
     if cpu.devices:
         first = next(iter(cpu.devices))
         cpu.devices[first] = joined([cpu.devices[first], compile_rows(host, tables)])
-    cannot_say = (_NO_SIZE, _LOST_PART) if host.dropped[NOT_A_PART] else (_NO_SIZE,)
+    cannot_say = (_LOST_PART,) if host.dropped[NOT_A_PART] else ()
     return tuple(
         _window(found, rows, tables, cpu.marks, ordinal, "cpu", cannot_say, cpu.dropped + host.dropped)
         for ordinal, rows in cpu.devices.items()
@@ -160,11 +161,19 @@ def _zero(found: Space, first_ns: int, t0_unix_ns: int | None) -> tuple[int, boo
 
 def _doubted(window: Window, *, is_absolute: bool) -> Window:
     """Without a collective nothing is doubtful about one."""
-    has_any = bool((window.spans.kind == Kind.COLLECTIVE).any())
-    doubts = [doubt for doubt in window.cannot_say if has_any or doubt not in (_NO_WAIT, _NO_SIZE)]
+    is_one = window.spans.kind == Kind.COLLECTIVE
+    has_any = bool(is_one.any())
+    doubts = [doubt for doubt in window.cannot_say if has_any or doubt != _NO_WAIT]
+    unsized = int((window.spans.size_bytes[is_one] < 0).sum())
+    if unsized:
+        doubts.append(_NO_SIZE if unsized == is_one.sum() else _some_unsized(unsized, int(is_one.sum())))
     if not is_absolute:
         doubts.append(NO_ABSOLUTE_TIME)
     return replace(window, cannot_say=tuple(doubts), has_unix_time=is_absolute)
+
+
+def _some_unsized(unsized: int, count: int) -> tuple[str, str]:
+    return "size_bytes", f"of {unsized} of {counted(count, 'collective')} no program in the file tells the size"
 
 
 READER = Reader(format="xplane", suffixes=(".xplane.pb",), sniff=sniff, read=read)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from meshscope.kinds import Kind
-from meshscope.readers.xplane_rows import NO_ROWS, Rows, Tables, joined
+from meshscope.readers.xplane_rows import NO_ROWS, Rows, Tables, joined, unknown
 from meshscope.readers.xplane_space import Line, Plane
 
 _MARKED = re.compile(r"^(backend_compile(_and_load)?|lower_sharding_computation)$")
@@ -47,5 +47,5 @@ def _of_line(plane: Plane, line: Line, wanted: list[int], tables: Tables) -> Row
         kind=np.full(len(at), Kind.HOST, dtype=np.uint8),
         rule=none,
         collective=none,
-        group=none,
+        **unknown(len(at)),
     )

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from meshscope import kinds
 from meshscope.kinds import Kind
 from meshscope.readers.xplane_programs import Programs, instructions
-from meshscope.readers.xplane_rows import NO_ROWS, Rows, Tables, joined, with_async_pairs
+from meshscope.readers.xplane_rows import NO_ROWS, Rows, Tables, joined, unknown, with_async_pairs
 from meshscope.readers.xplane_space import Line, Plane, Space, Told
 
 Ints = npt.NDArray[np.int64]
@@ -93,7 +93,9 @@ def _operations(plane: Plane, line: Line, tables: Tables, programs: Programs) ->
     names = tuple(map(str, values))
     name = tables.names.codes(names)[codes]
     rows = tables.rows(name, line.start_ns[at], line.end_ns[at], lane=line.name, rules=kinds.INSTRUCTIONS)
-    programs.tell(rows, instructions(plane, line, at, op), tables)
+    carried = list(instructions(plane, line, at, op))
+    programs.tell(rows, carried, tables)
+    programs.describe(rows, carried, -1, tables)  # a rendezvous, where it is recorded, says the group
     enclosing = _enclosing(Told(codes, names), rows, device)
     rows.kind[enclosing], rows.rule[enclosing] = Kind.OTHER, tables.rules[ENCLOSES]
     return rows, device
@@ -131,7 +133,7 @@ def _waits(plane: Plane, line: Line, rows: Rows, tables: Tables, dropped: Counte
         kind=np.full(len(at), Kind.WAIT, dtype=np.uint8),
         rule=np.full(len(at), tables.rules[RENDEZVOUS], dtype=np.int32),
         collective=rows.collective[owner],
-        group=rows.group[owner],
+        **unknown(len(at)) | {"group": rows.group[owner]},
     )
     return waits, owner
 

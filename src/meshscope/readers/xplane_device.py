@@ -6,15 +6,22 @@ Other lines (Steps, XLA Modules, Framework …) repeat the same time from anothe
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from meshscope import kinds
 from meshscope.kinds import Kind
-from meshscope.readers.xplane_programs import PROGRAM, Programs, instructions
+from meshscope.readers.xplane_programs import PROGRAM, Carried, Programs, instructions
 from meshscope.readers.xplane_rows import Rows, Tables, joined, with_async_pairs
 from meshscope.readers.xplane_space import Line, Plane, Space
 
+Ints = npt.NDArray[np.int64]
+
+_INSTRUCTION = re.compile(r"^%?([\w.-]+)(?=\s|=|$)")
 _DEVICE = re.compile(r"^/device:(?!CUSTOM)\w+:([0-9]{1,6})(?![0-9])")
 _ENCLOSING = re.compile(r"^%?(while|conditional|call)[.\d]*(\s|=|$)")
 
@@ -34,11 +41,12 @@ def device_kind(plane: Plane) -> str:
     return "tpu" if "TPU" in plane.name.upper() else "gpu"
 
 
-def device_rows(plane: Plane, tables: Tables, programs: Programs) -> Rows:
-    """The operations of one device."""
-    parts = [_line_rows(plane, line, tables, programs) for line in _operation_lines(plane) if len(line)]
+def device_rows(plane: Plane, number: int, tables: Tables, programs: Programs) -> Rows:
+    """The operations of one device, whose plane has that number."""
+    carried = _Carried(plane, number, tables, programs)
+    parts = [carried.rows(line) for line in _operation_lines(plane) if len(line)]
     beside = [line for line in plane.lines if line.name == "Async XLA Ops" and len(line)]
-    apart = [_line_rows(plane, line, tables, programs) for line in beside]
+    apart = [carried.rows(line) for line in beside]
     names = tuple(tables.names)
     rows = with_async_pairs(joined(parts), names)
     # Asynchronous copies run beside compute and are no work of the core; collectives there are one interval each.
@@ -67,31 +75,80 @@ def _operation_lines(plane: Plane) -> list[Line]:
     return [line for line in plane.lines if line.name == "XLA Ops" or line.name.startswith("Stream #")]
 
 
-def _line_rows(plane: Plane, line: Line, tables: Tables, programs: Programs) -> Rows:
-    codes, names = plane.names(line)
-    name = tables.names.codes(names)[codes]
-    is_stream = line.name.startswith("Stream #")
-    rules = kinds.XLA_KERNELS if is_stream else kinds.INSTRUCTIONS
-    rows = tables.rows(name, line.start_ns, line.end_ns, lane=line.name, rules=rules)
-    if is_stream:
-        _tell_by_instruction(plane, line, rows, tables, programs)
-    return rows
+@dataclass(frozen=True)
+class _Carried:
+    """Rows of a plane's lines, with what the instructions that they carry out tell of them."""
+
+    plane: Plane
+    number: int
+    tables: Tables
+    programs: Programs
+
+    def rows(self, line: Line) -> Rows:
+        codes, names = self.plane.names(line)
+        name = self.tables.names.codes(names)[codes]
+        is_stream = line.name.startswith("Stream #")
+        rules = kinds.XLA_KERNELS if is_stream else kinds.INSTRUCTIONS
+        rows = self.tables.rows(name, line.start_ns, line.end_ns, lane=line.name, rules=rules)
+        if is_stream:
+            self._tell_kernels(line, rows)
+        else:
+            self._tell_operations(line, rows)
+        return rows
+
+    def _tell_kernels(self, line: Line, rows: Rows) -> None:
+        """A kernel with a name of its own is a collective when the instruction it carries out is one."""
+        wanted = self.plane.stat_ids.get("hlo_op")
+        at = self.plane.rows_with(line, wanted)
+        if wanted is None or not len(at):
+            return
+        yours = np.isin(rows.rule, [self.tables.rules[rule.name] for rule in kinds.yours()])
+        carried = [(at[some], name, program) for some, name, program in instructions(self.plane, line, at, wanted)]
+        for some, instruction, number in carried:
+            told = self.programs.opcode(number, instruction)
+            rule = _rule_of(told or instruction)
+            if rule is not None:
+                mine = some[~yours[some]]
+                rows.kind[mine], rows.rule[mine] = Kind.COLLECTIVE, self.tables.rules[PROGRAM if told else rule.name]
+                rows.collective[mine] = self.tables.collectives[kinds.collective(told or instruction)]
+        for stat in ("tf_op", "name"):  # of these the second says more, and the program the most
+            self._set_paths(line, rows, at, stat)
+        self.programs.describe(rows, carried, self.number, self.tables)
+
+    def _set_paths(self, line: Line, rows: Rows, at: Ints, stat: str) -> None:
+        wanted = self.plane.stat_ids.get(stat)
+        at = at[line.events.carrying(at, wanted)] if wanted is not None else at[:0]
+        if wanted is None or not len(at):
+            return
+        codes, values = line.events.stats(self.plane, at, wanted)
+        paths = [_path(value) for value in values]
+        numbers = np.array([self.tables.paths[path] if path else -1 for path in paths], dtype=np.int32)[codes]
+        rows.path[at[numbers >= 0]] = numbers[numbers >= 0]
+
+    def _tell_operations(self, line: Line, rows: Rows) -> None:
+        """On a TPU it is the names of operations that carry the program and the path, not each event."""
+        carried: list[Carried] = []
+        order = np.argsort(line.metadata, kind="stable")
+        for some in np.split(order, np.flatnonzero(np.diff(line.metadata[order])) + 1):
+            metadata = int(line.metadata[some[0]])
+            stats, name = self._about.get(metadata, {}), self.plane.event_names.get(metadata, "")
+            if path := _path(stats.get("tf_op")):
+                rows.path[some] = self.tables.paths[path]
+            instruction, program = _INSTRUCTION.match(name), stats.get("program_id")
+            if instruction is not None and isinstance(program, int):
+                carried.append((some, instruction[1], program))
+        self.programs.describe(rows, carried, self.number, self.tables)
+
+    @cached_property
+    def _about(self) -> dict[int, dict[str, Any]]:
+        entries = self.plane.message.event_metadata
+        return {entry.key or entry.value.id: self.plane.stats(entry.value) for entry in entries}
 
 
-def _tell_by_instruction(plane: Plane, line: Line, rows: Rows, tables: Tables, programs: Programs) -> None:
-    """A kernel with a name of its own is a collective when the instruction it carries out is one."""
-    wanted = plane.stat_ids.get("hlo_op")
-    at = plane.rows_with(line, wanted)
-    if wanted is None or not len(at):
-        return
-    yours = np.isin(rows.rule, [tables.rules[rule.name] for rule in kinds.yours()])
-    for some, instruction, number in instructions(plane, line, at, wanted):
-        told = programs.opcode(number, instruction)
-        rule = _rule_of(told or instruction)
-        if rule is not None:
-            mine = at[some][~yours[at[some]]]
-            rows.kind[mine], rows.rule[mine] = Kind.COLLECTIVE, tables.rules[PROGRAM if told else rule.name]
-            rows.collective[mine] = tables.collectives[kinds.collective(told or instruction)]
+def _path(value: Any) -> str:
+    """The path that a stat holds, ``path:type`` in one called ``tf_op``; "" for an argument's name or a module."""
+    path = value.rpartition(":")[0] or value if isinstance(value, str) else ""
+    return path if "/" in path else ""
 
 
 def _rule_of(instruction: str) -> kinds.Rule | None:

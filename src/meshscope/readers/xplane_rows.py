@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,9 @@ class Rows:
     rule: Small
     collective: Small
     group: Small
+    size_bytes: Ints
+    dtype: Small
+    path: Small
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -42,7 +46,20 @@ class Rows:
 
 _NONE = np.empty(0, dtype=np.int64)
 _NO_NUMBERS = _NONE.astype(np.int32)
-NO_ROWS = Rows(_NONE, _NONE, _NO_NUMBERS, _NO_NUMBERS, _NONE.astype(np.uint8), _NO_NUMBERS, _NO_NUMBERS, _NO_NUMBERS)
+NO_ROWS = Rows(
+    start_ns=_NONE, end_ns=_NONE, name=_NO_NUMBERS, lane=_NO_NUMBERS, kind=_NONE.astype(np.uint8), rule=_NO_NUMBERS,
+    collective=_NO_NUMBERS, group=_NO_NUMBERS, size_bytes=_NONE, dtype=_NO_NUMBERS, path=_NO_NUMBERS,
+)  # fmt: skip
+
+
+def unknown(count: int) -> dict[str, Any]:
+    """What only programs tell of rows, until they have: group, size, element type and path."""
+    return {
+        "group": np.full(count, -1, dtype=np.int32),
+        "size_bytes": np.full(count, -1, dtype=np.int64),
+        "dtype": np.full(count, -1, dtype=np.int32),
+        "path": np.full(count, -1, dtype=np.int32),
+    }
 
 
 def joined(parts: list[Rows]) -> Rows:
@@ -60,6 +77,8 @@ class Tables:
     groups: Table = field(default_factory=Table)
     collectives: Table = field(default_factory=Table)
     rules: Table = field(default_factory=Table)
+    dtypes: Table = field(default_factory=Table)
+    paths: Table = field(default_factory=Table)
 
     def rows(self, name: Small, start_ns: Ints, end_ns: Ints, *, lane: str, rules: tuple[Rule, ...]) -> Rows:
         """Events of one line, told by their names."""
@@ -73,7 +92,7 @@ class Tables:
             kind=told.kind,
             rule=self.rules.codes(told.rules)[told.rule],
             collective=collectives[told.collective],
-            group=np.full(len(name), -1, dtype=np.int32),
+            **unknown(len(name)),
         )
 
     def spans(self, rows: Rows, *, rank: int, device: int, step: Small) -> SpanTable:
@@ -89,11 +108,16 @@ class Tables:
             group=rows.group,
             collective=rows.collective,
             rule=rows.rule,
+            size_bytes=rows.size_bytes,
+            dtype=rows.dtype,
+            path=rows.path,
             names=tuple(self.names),
             lanes=tuple(self.lanes),
             groups=tuple(self.groups),
             collectives=tuple(self.collectives),
             rules=tuple(self.rules),
+            dtypes=tuple(self.dtypes),
+            paths=tuple(self.paths),
         )
 
 

@@ -57,3 +57,8 @@ def encodable(text: str, encoding: str) -> str:
     except (UnicodeEncodeError, LookupError):
         return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
     return text
+
+
+def shortened(name: str, width: int = 34) -> str:
+    """A kernel's or a module's name, cut where it is longer than a line has room for."""
+    return name if len(name) <= width else name[: width - 1] + "…"

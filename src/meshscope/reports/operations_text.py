@@ -5,12 +5,11 @@ from __future__ import annotations
 from meshscope.analysis.operations import Operation, operations
 from meshscope.analysis.phases import Phase, phases
 from meshscope.analysis.scopes import Scopes, scopes
-from meshscope.reports.columns import table, wrapped
+from meshscope.reports.columns import shortened, table, wrapped
 from meshscope.run import Run
 from meshscope.units import UNKNOWN, counted, duration, milliseconds, percent, ratio
 
 MOST = 5
-_WIDTH = 34
 
 
 def operations_lines(run: Run) -> list[str]:
@@ -31,7 +30,7 @@ def operations_lines(run: Run) -> list[str]:
 
 def _row(found: Operation) -> tuple[str, ...]:
     return (
-        _short(found.name or UNKNOWN),
+        shortened(found.name or UNKNOWN),
         str(found.count),
         milliseconds(found.total_ns),
         percent(found.frac),
@@ -40,16 +39,12 @@ def _row(found: Operation) -> tuple[str, ...]:
     )
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= _WIDTH else name[: _WIDTH - 1] + "…"
-
-
 def _phase(found: Phase) -> str:
     return f"{found.name} {percent(found.frac)} ({duration(found.busy_ns)})"
 
 
 def _scopes(found: Scopes) -> str:
-    first = ", ".join(f"{_short(one.name)} {percent(one.frac)}" for one in found.scopes[:MOST])
+    first = ", ".join(f"{shortened(one.name)} {percent(one.frac)}" for one in found.scopes[:MOST])
     outside = found.outside_ns + found.unknown_ns
     said = f"by {found.source}, of {duration(found.of_ns)} of device work: {first or 'none'}"
     return f"{said}; in no known {found.source} {percent(ratio(outside, found.of_ns))}"

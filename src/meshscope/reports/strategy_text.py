@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from meshscope.analysis.ddp import Ddp, ddp
 from meshscope.analysis.fsdp import Fsdp, Module, fsdp
-from meshscope.analysis.xla_checks import Xla, XlaCollective, xla
-from meshscope.reports.columns import wrapped
+from meshscope.analysis.xla_checks import SMALL_BYTES, Xla, XlaCollective, xla
+from meshscope.reports.columns import shortened, wrapped
 from meshscope.run import Run
 from meshscope.units import counted, duration, percent, size
 
@@ -62,7 +62,10 @@ def _module(found: Module) -> str:
 
 def _xla(found: Xla) -> str:
     said = "xla: " + "; ".join(_collective(one) for one in found.collectives)
-    return said + (f"; {found.commands} of {found.works} operations are command buffers" if found.commands else "")
+    if not found.commands:
+        return said
+    most = shortened(found.command_names[0])
+    return said + f"; {found.commands} of {found.works} operations are command buffers, {most} first"
 
 
 def _collective(found: XlaCollective) -> str:
@@ -72,4 +75,9 @@ def _collective(found: XlaCollective) -> str:
     if found.asynchronous is not None:
         said += f", {found.asynchronous} asynchronous"
     said += f", {duration(found.exposed_ns)} exposed"
-    return said + (", most of them small: they could be combined" if found.is_scattered else "")
+    if found.exposed_ns and len(found.longest) > 1:
+        said += f", most by {shortened(found.longest[0].name)} ({duration(found.longest[0].exposed_ns)})"
+    if found.is_scattered:
+        mean = size(found.sized_bytes / found.sized)
+        said += f"; {found.small} move less than {size(SMALL_BYTES)} ({mean} in the mean): they could be combined"
+    return said

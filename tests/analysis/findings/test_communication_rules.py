@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import msgspec
 import pytest
 from asked import codes, only, said
 from drawn import run, timeline
@@ -138,6 +139,23 @@ def test_many_small_calls_cost_their_latency_fitted_to_their_own_times() -> None
     assert found.fix == "DistributedDataParallel(model, bucket_cap_mb=25)"
 
 
+def test_small_calls_of_xla_are_put_together_by_its_own_thresholds() -> None:
+    of = reduced(SMALL)
+    found = only("small-collectives", replace(of, experiment=msgspec.structs.replace(of.experiment, framework="jax")))
+    assert "xla_gpu_all_reduce_combine_threshold_bytes" in found.fix
+
+
+def test_on_cpu_xla_combines_all_reduces_only() -> None:
+    of = reduced(SMALL)
+    on_cpu = replace(of, windows=tuple(replace(one, framework="jax", device_kind="cpu") for one in of.windows))
+    assert "small-collectives" in codes(on_cpu)
+    tables = (replace(one.spans, collectives=("all_gather",)) for one in on_cpu.windows)
+    gathered = tuple(replace(one, spans=table) for one, table in zip(on_cpu.windows, tables, strict=True))
+    assert "small-collectives" not in codes(replace(on_cpu, windows=gathered))
+    on_gpu = tuple(replace(one, device_kind="gpu") for one in gathered)
+    assert "small-collectives" in codes(replace(on_cpu, windows=on_gpu))
+
+
 def test_few_calls_large_calls_and_calls_without_latency_are_no_finding() -> None:
     assert "small-collectives" not in codes(reduced(SMALL[:6]))
     assert "small-collectives" not in codes(reduced([2_000_000, 9_000_000] * 5))
@@ -160,8 +178,6 @@ def test_calls_of_unknown_sizes_are_judged_by_the_gradients_they_carry() -> None
 
 
 def _with(of: Run, parameters: int) -> object:
-    import msgspec
-
     return msgspec.structs.replace(of.experiment, parameters=parameters)
 
 

@@ -31,6 +31,7 @@ BLOCK = 1 << 22
 def gathered(document: Document[Event], gathering: Gathering) -> Columns | str:
     try:
         for batch in document.batches():
+            gathering.begin(document.metadata)
             gathering.take(batch)
     except TraceError as error:
         return error.message

@@ -109,6 +109,16 @@ class XSpace:
         self._planes.append(plane)
         return self
 
+    def modules(self, modules: dict[int, Any]) -> XSpace:
+        """The same plane of whole ``Program`` messages."""
+        plane = message("Plane")(name=b"/host:metadata")
+        plane.stat_metadata.add(key=1).value.name = b"Hlo Proto"
+        for number, program in modules.items():
+            entry = plane.event_metadata.add(key=number)
+            entry.value.stats.add(metadata_id=1, bytes_value=program.SerializeToString())
+        self._planes.append(plane)
+        return self
+
     def started(self, unix_ns: int) -> XSpace:
         return self.plane("Task Environment", [], stats={"profile_start_time": unix_ns})
 

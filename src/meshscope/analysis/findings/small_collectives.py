@@ -3,7 +3,8 @@
 What a call costs beside its bytes (α) and what a byte costs (1/β) are fitted to the run's own collectives of the same
 kind and group, from when their last rank had come: t = α + s/β over their sizes, which have to differ fourfold. With n
 calls a step, whose bytes would fit m of 25 MB (DDP's usual bucket), (n − m) α would be saved, as far as it is exposed;
-calls that run side by side (on two of gloo's threads) share their time. Where sizes are not told (XLA on CPU) only
+calls that run side by side (on two of gloo's threads) share their time. XLA's CPU compiler combines all-reduces only:
+many small calls of another kind are no mistake there. Where sizes are not told (XLA without its programs) only
 all-reduces are looked at: then their bytes are at most those of the gradients, and α is what the quickest tenth of the
 calls take. Fires from eight calls a step on, with a mean of less than a megabyte, where that is a thirtieth of the
 step. A clean step of the bundled DDP or pmap has one to six, of more.
@@ -22,7 +23,7 @@ from meshscope.analysis.collectives import CollectiveTotal, collectives
 from meshscope.analysis.findings.rule import Finding, Rule, part
 from meshscope.analysis.findings.whole import traced_step
 from meshscope.analysis.waiting import waiting
-from meshscope.analysis.xla_checks import MANY, SMALL_BYTES
+from meshscope.analysis.xla_checks import MANY, SMALL_BYTES, is_combined
 from meshscope.intervals import union
 from meshscope.run import Run
 from meshscope.spans import Kind
@@ -70,7 +71,8 @@ def small_collectives(run: Run) -> tuple[Finding, ...]:
     periods = _periods(run)
     by_kind: dict[tuple[str, str], list[CollectiveTotal]] = defaultdict(list)
     for one in collectives(run) if periods else ():
-        by_kind[one.name, one.group].append(one)
+        if is_combined(run, one.name):
+            by_kind[one.name, one.group].append(one)
     found = (_sized(some, periods) or _unsized(some, periods, run) for some in by_kind.values())
     return tuple(finding for one in found if one is not None for finding in _finding(one, run))
 

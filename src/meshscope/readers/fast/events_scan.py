@@ -27,8 +27,8 @@ _X, _M, _I, _S, _T, _F = (ord(phase) for phase in "XMistf")  # flows start, step
 _OBJECT, _OBJECT_END = (ord(sign) for sign in "{}")
 
 # Where the value of a key stands in an event: ``found[key]`` its first byte, ``found[key + KEYS]`` past its last.
-PH, CAT, NAME, TS, DUR, PID, TID, ARGS, STREAM, DEVICE, CORRELATION, COLLECTIVE, OTHER = range(13)
-KEYS = 13
+PH, CAT, NAME, TS, DUR, PID, TID, ARGS, STREAM, DEVICE, CORRELATION, COLLECTIVE, NODE, OTHER = range(14)
+KEYS = 14
 
 _PH, _TS, _CAT, _DUR, _PID, _TID, _NAME, _ARGS = (
     word(key) for key in (b"ph", b"ts", b"cat", b"dur", b"pid", b"tid", b"name", b"args")
@@ -37,6 +37,7 @@ _PH_X, _THEN_CAT, _THEN_NAME, _COLON_QUOTE = word(b'"ph": "X'), word(b'", "cat"'
 _PID_, _TID_, _TS_, _DUR_ = word(b'"pid": '), word(b'"tid": '), word(b'"ts": '), word(b'"dur": ')
 _STREAM, _DEVICE, _CORRELA, _TION = word(b"stream"), word(b"device"), word(b"correlat"), word(b"ion")
 _COLLECTI, _VE_NAME = word(b"Collecti"), word(b"ve name")
+_SEQUENCE, _NUMBER = word(b"Sequence"), word(b" number")
 _THREAD_N, _AME, _MEMORY = word(b"thread_n"), word(b"ame"), word(b"[memory]")
 _NULL = np.frombuffer(b"null" + bytes(8), dtype=np.uint8)
 _NULL_WORD, _FOUR = word(b"null"), np.uint64(0xFFFFFFFF)
@@ -53,6 +54,7 @@ class Rows(NamedTuple):
     device: npt.NDArray[np.int64]
     stream: npt.NDArray[np.int64]
     correlation: npt.NDArray[np.int64]
+    node: npt.NDArray[np.int64]
     is_collective: npt.NDArray[np.bool_]
     first: npt.NDArray[np.int64]
     last: npt.NDArray[np.int64]
@@ -234,8 +236,10 @@ def _argument_key(text: Bytes, at: int, size: int) -> int:
         is_it = load(text, at) == _CORRELA and load(text, at + 8) & MASKS[3] == _TION
         return CORRELATION if is_it else OTHER
     if size == 15:
-        is_it = load(text, at) == _COLLECTI and load(text, at + 8) & MASKS[7] == _VE_NAME
-        return COLLECTIVE if is_it else OTHER
+        begin, rest = load(text, at), load(text, at + 8) & MASKS[7]
+        if begin == _SEQUENCE:
+            return NODE if rest == _NUMBER else OTHER
+        return COLLECTIVE if begin == _COLLECTI and rest == _VE_NAME else OTHER
     return OTHER
 
 
@@ -310,11 +314,12 @@ def _take(text: Bytes, found: Longs, names: Names, rows: Rows, row: int) -> int:
     start_ns = _nanoseconds(text, found[TS], found[TS + KEYS]) if found[TS] >= 0 else UNKNOWN
     dur_ns = _nanoseconds(text, found[DUR], found[DUR + KEYS]) if found[DUR] >= 0 else UNKNOWN
     device, stream = _count(text, found, DEVICE), _count(text, found, STREAM)
-    correlation = _count(text, found, CORRELATION)
-    if start_ns == ODD or dur_ns == ODD or min(device, stream, correlation) == _ODD_COUNT:
+    correlation, node = _count(text, found, CORRELATION), _count(text, found, NODE)
+    if start_ns == ODD or dur_ns == ODD or min(device, stream, correlation, node) == _ODD_COUNT:
         return ODD
     rows.start_ns[row], rows.dur_ns[row] = start_ns, dur_ns
     rows.device[row], rows.stream[row], rows.correlation[row] = device, stream, correlation
+    rows.node[row] = node
     rows.is_collective[row] = found[COLLECTIVE] >= 0
     rows.category[row] = _number(names.categories, text, found, CAT)
     rows.name[row] = _number(names.names, text, found, NAME)

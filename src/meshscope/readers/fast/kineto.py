@@ -58,6 +58,7 @@ class FastDocument(Document[Event]):
 
     def _taken(self, size: int) -> int:
         """Past the events at the beginning of the text at hand that are plain, or no more than unusual."""
+        self._gathering.begin(self.metadata)
         at = 0
         while True:
             begun, at = at, self._scanner.take(at, size)
@@ -171,6 +172,8 @@ class _Scanner:
         is_device = gathering.is_device(part["category"])
         if is_device.any():
             part |= {name: np.where(is_device, getattr(rows, name), -1) for name in ("device", "stream", "correlation")}
+        if gathering.has_modules and (is_operator := gathering.is_operator(part["category"])).any():
+            part["node"] = np.where(is_operator, rows.node, -1)
         gathering.add_rows(_Events(self.text, rows), part, np.flatnonzero(is_device & rows.is_collective))
 
     def _take_aside(self, count: int) -> None:
