@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,14 @@ def test_steps_begin_when_the_device_has_done_what_was_launched_before() -> None
     assert (found.of_ns, found.parts) == (30, {"compute": 30})
 
 
+def test_a_path_covers_its_steps_where_launches_are_missing_everywhere() -> None:
+    """Of six kernels one has its launch: what is before it need not have been launched before the steps."""
+    own = launch(5, 6)
+    unlinked = [kernel(at, at + 10) for at in (10, 30, 50, 85, 110)]
+    found = path(window([*unlinked, kernel(70, 80, own)], steps=[(0, 60), (60, 120)]))
+    assert (found.of_ns, found.steps) == (120, (0, 1))
+
+
 def test_a_pageable_copy_holds_its_launch_call_up() -> None:
     first, blocking, last = launch(0, 1), launch(2, 22, "cudaMemcpyAsync"), launch(25, 26)
     copying = Made(Kind.COPY, "stream 7", 12, 20, "Memcpy DtoH (Device -> Pageable)", blocking)
@@ -99,6 +108,11 @@ def test_replays_change_one_thing_each() -> None:
     assert total(found, "communication_twice_as_fast") == 130
     assert total(found, "communication_hidden") == 120
     assert total(found, "no_straggler") == 40
+
+
+def test_without_the_late_one_of_two_ranks_the_step_is_that_of_the_other() -> None:
+    found = path(*[replace(one, world=2) for one in three(late=(10, 110))])
+    assert (found.of_ns, total(found, "no_straggler")) == (140, 40)
 
 
 def test_without_a_straggler_there_is_none_to_take_away() -> None:

@@ -98,7 +98,7 @@ def _free(graph: Graph) -> int:
 
 
 def _even(graph: Graph, found: RoundGraph) -> int | str:
-    """Every rank by itself, and of those the median one (the later of two): what remains if nobody is waited for."""
+    """Every rank by itself, and of those the median one (the earlier of two): what remains if nobody is waited for."""
     if len(found.ranges) < 2:
         return "only one rank can be seen"
     why = _untold(found)
@@ -109,7 +109,7 @@ def _even(graph: Graph, found: RoundGraph) -> int | str:
     is_of_one = graph.window >= 0
     np.maximum.at(last_ns, graph.window[is_of_one], times_ns[is_of_one])
     alone = sorted((last_ns - np.array([here.start_ns for here in found.ranges])).tolist())
-    return int(alone[len(alone) // 2])
+    return int(alone[(len(alone) - 1) // 2])
 
 
 def _host(graph: Graph) -> int:
