@@ -26,9 +26,10 @@ CAUSES = {
 
 _BOUND = {
     "launch": "launch-bound: the device waits for the host to launch its next work",
+    "host": "host-bound: the device waits while the host runs something else than launches",
     "input": "input-bound: the device waits for the next batch",
-    "sync": "sync-bound: the device waits while the host synchronizes",
-    "allocation": "bound by allocation: the device waits while the host allocates or frees memory",
+    "sync": "host-bound: the device waits while the host synchronizes",
+    "allocation": "host-bound: the device waits while the host allocates or frees memory",
 }
 
 
