@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +58,16 @@ def test_the_bucket_behind_the_last_computation_is_the_exposed_tail() -> None:
     assert (last.exposed_ns, last.after_ns) == (15, 15)
     assert (found.computed_ns, found.tail_ns) == (30, 15)
     assert found.tail_frac == 15 / (79 - 2)
+
+
+def test_waiting_for_a_late_rank_is_told_apart_in_the_tail() -> None:
+    """Rank 1 computes until 55: of rank 0's tail from 50 to 65, 5 are waiting."""
+    late = [replace(one, start_ns=55) if one.collective and one.start_ns == 50 else one for one in a_pass(0)]
+    ends = [replace(one, end_ns=55) if one.name == "gemm" and one.end_ns == 50 else one for one in late]
+    found = ddp(run(windows=[window(spans, rank=rank, world=2) for rank, spans in enumerate((a_pass(0), ends))]))
+    assert found is not None
+    assert (found.tail_ns, found.waited_ns, found.unmatched) == ((15 + 10) / 2, 5 / 2, 0)
+    assert of(a_pass(0), world=2).unmatched == 1, "the other rank's trace is not here"
 
 
 def test_passes_are_added_up_over_ranks_and_steps() -> None:
@@ -157,6 +168,14 @@ def test_an_all_gather_under_the_compute_of_another_module_is_hidden() -> None:
     assert {one.per_step for one in found.modules} == {1}
     assert (found.gathers, found.hidden, found.hidden_frac) == (4, 2, 18 / 40)
     assert (found.exposed_ns, found.root_again) == (10 + 10 + 2 + 10, 0)
+
+
+def test_collectives_of_others_are_no_exposed_time_of_fsdp() -> None:
+    """The gradients' norm is all-reduced on a stream of its own, once beside an all-gather of FSDP."""
+    norm = [collective(140, 190, launch(135, 136), lane="stream 30"), collective(6, 16, launch(4, 5), lane="stream 30")]
+    found = of_fsdp_run([*fsdp_rank(), *norm], steps=[(0, 200)])
+    assert found.exposed_ns == 10 + 10 + 2 + 10
+    assert found.exposed_frac == found.exposed_ns / (190 - 6)
 
 
 def test_a_root_that_is_gathered_again_was_freed_too_early() -> None:

@@ -31,7 +31,7 @@ class Pass:
 
     ``start_ns`` is when autograd began on the host, ``computed_ns`` when the last kernel that it launched ended.
     ``ready_ns`` is when each bucket's all-reduce was asked for; ``exposed_ns`` is the time of each beside which nothing
-    was computed, ``after_ns`` the part of it after ``computed_ns``, and ``tail_ns`` the union of such parts.
+    was computed, ``after_ns`` the part of it after ``computed_ns``, and ``tail`` the union of such parts.
     ``optimizer`` numbers the optimizer's step that comes next, and ``step`` is the profiled one, −1 outside.
     """
 
@@ -47,7 +47,11 @@ class Pass:
     end_ns: Ints
     exposed_ns: Ints
     after_ns: Ints
-    tail_ns: int
+    tail: Intervals
+
+    @property
+    def tail_ns(self) -> int:
+        return self.tail.total_ns
 
     @property
     def signature(self) -> tuple[int, ...]:
@@ -136,5 +140,5 @@ def _pass(
         end_ns=end_ns,
         exposed_ns=np.array([one.total_ns for one in alone], dtype=np.int64),
         after_ns=np.array([window(one, computed_ns, NEVER).total_ns for one in alone], dtype=np.int64),
-        tail_ns=tail.total_ns,
+        tail=tail,
     )
