@@ -47,6 +47,7 @@ class Ddp:
     """All ranks and windows together. The mean pass computes for ``computed_ns`` and is followed by ``tail_ns`` of
     exposed all-reduces; ``tail_frac`` is the share of all tails in the windows' length, ``covered_ns``. In
     ``waited_ns`` of the mean tail they do nothing but wait for a late rank; that is not known of ``unmatched`` passes.
+    ``device_step_ns`` is how long a step takes a device, from pass to pass; NaN where that is not known.
 
     ``buckets`` are those of the most frequent series of sizes, ``alike`` of ``passes``. ``repeats`` counts optimizer
     steps whose gradients were all-reduced in the same series more than once, in ``repeated`` passes too many, whose
@@ -63,6 +64,7 @@ class Ddp:
     tail_frac: float
     waited_ns: float
     unmatched: int
+    device_step_ns: float
     covered_ns: int
     passes_per_step: float
     optimizer_steps: int
@@ -99,6 +101,7 @@ def ddp(run: Run) -> Ddp | None:
         tail_frac=ratio(sum(one.tail_ns for one in synced), covered_ns),
         waited_ns=sum(ns or 0 for ns in waited_ns) / len(synced),
         unmatched=sum(ns is None for ns in waited_ns),
+        device_step_ns=_period_ns(windows) * ratio(in_steps, sum(len(window.steps) for window in windows)),
         covered_ns=covered_ns,
         passes_per_step=ratio(in_steps, sum(len(window.steps) for window in windows)),
         optimizer_steps=len({(one.rank, one.optimizer, id(window)) for window in windows for one in passes(window)}),
@@ -110,6 +113,13 @@ def ddp(run: Run) -> Ddp | None:
         buffers=buffers,
         buffers_ns=buffers_ns,
     )
+
+
+def _period_ns(windows: Sequence[Window]) -> float:
+    """From the last computation of a pass with all-reduces to that of the next, in the mean; NaN without two."""
+    ends = [[one.computed_ns for one in passes(window) if len(one.row)] for window in windows]
+    apart = [times[-1] - times[0] for times in ends if len(times) > 1]
+    return ratio(sum(apart), sum(len(times) - 1 for times in ends if len(times) > 1))
 
 
 def _waited(run: Run) -> list[int | None]:

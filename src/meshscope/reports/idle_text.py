@@ -25,8 +25,8 @@ CAUSES = {
 }
 
 _BOUND = {
-    "launch": "launch-bound: the device waits for the host to launch its next work",
-    "host": "host-bound: the device waits while the host runs something else than launches",
+    "launch": "launch-bound: the device waits, never for long, for the host to launch its next work",
+    "host": "host-bound: the device waits for the host to launch its next work",
     "input": "input-bound: the device waits for the next batch",
     "sync": "host-bound: the device waits while the host synchronizes",
     "allocation": "host-bound: the device waits while the host allocates or frees memory",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from meshscope.analysis.critical_path import critical_paths
 from meshscope.analysis.ddp import Ddp, ddp
 from meshscope.analysis.findings.rule import Cost, Finding, Rule, of_traced, part
-from meshscope.analysis.findings.whole import shares_cores, traced_step
+from meshscope.analysis.findings.whole import Whole, shares_cores, traced_step
 from meshscope.run import Run
 from meshscope.units import counted, duration, percent, size
 
@@ -58,9 +58,17 @@ def _cost(found: Ddp, run: Run) -> Cost:
     """What transfers in the tails of a step; devices may come to them behind the step's marks on the host."""
     tail_ns = found.tail_ns - found.waited_ns
     if found.passes_per_step > 0:
-        return part(tail_ns * found.passes_per_step, traced_step(run))
+        return part(tail_ns * found.passes_per_step, _step(found, run))
     ranks = len(found.ranks)
     return of_traced(tail_ns * found.passes / ranks, found.covered_ns / ranks)
+
+
+def _step(found: Ddp, run: Run) -> Whole:
+    """The traced step; what devices need for one where that is longer, because hosts are ahead of them."""
+    whole, device_ns = traced_step(run), found.device_step_ns
+    if not device_ns > whole.ns:
+        return whole
+    return Whole(device_ns, f"the {duration(device_ns)} that a step takes a device")
 
 
 def _waiting(found: Ddp, run: Run) -> str:

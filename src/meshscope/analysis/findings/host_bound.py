@@ -15,7 +15,7 @@ from meshscope.units import duration, percent, ratio
 _BECAUSE = {
     "sync": "the host waited for it (a synchronization) and launched the next kernel only then",
     "allocation": "the host was allocating or freeing device memory",
-    "host": "the host ran operators, Python or the optimizer and had not launched the next kernel",
+    "host": "the host was in operators, Python, the optimizer or launch calls and had not launched the next kernel",
 }
 _ADVICE = {
     "sync": "Do not read values of the device in every step: .item(), print(loss) and copies to pageable memory wait "
