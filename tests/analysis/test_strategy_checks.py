@@ -82,6 +82,15 @@ def test_gradients_reduced_twice_before_a_step_are_accumulated_without_no_sync()
     assert (found.repeats, found.repeated, found.repeated_ns) == (1, 1, 15)
 
 
+def test_buckets_on_two_streams_at_once_are_exposed_once() -> None:
+    def doubled(at: int) -> list[Made]:
+        asked = launch(at + 44, at + 45, lane="autograd")
+        return [*a_pass(at), collective(at + 50, at + 65, asked, size_bytes=100, lane="stream 21")]
+
+    found = of([*doubled(0), *doubled(100), *optimizer(170)])
+    assert (found.repeats, found.repeated_ns, found.tail_ns) == (1, 15, 15)
+
+
 def test_under_no_sync_only_the_last_pass_reduces() -> None:
     found = of([*a_pass(0, syncs=False), *a_pass(100), *optimizer(170)])
     assert (found.repeats, found.passes) == (0, 1)
@@ -204,6 +213,18 @@ def test_collectives_with_a_start_are_asynchronous() -> None:
     assert found is not None
     (one,) = found.collectives
     assert (one.count, one.asynchronous, one.per_step, one.exposed_ns) == (3, 1, 3, 13)
+
+
+def test_asynchronous_collectives_side_by_side_are_exposed_once() -> None:
+    spans = [
+        Made(Kind.COLLECTIVE, lane, 10, 30, name, collective="all_gather")
+        for lane, name in (("XLA Ops", "all-gather-start.1"), ("Async XLA Ops", "all-gather-start.2"))
+    ]
+    made = window([*spans, kernel(0, 15, name="fusion")], framework="jax", device_kind="tpu", steps=[(0, 40)])
+    found = xla(run(windows=[made]))
+    assert found is not None
+    (gathers,) = found.collectives
+    assert (gathers.count, gathers.busy_ns, gathers.exposed_ns) == (2, 40, 15)
 
 
 @pytest.mark.parametrize(("device_kind", "why"), [("cpu", "no asynchronous collectives"), ("gpu", "names kernels")])

@@ -107,7 +107,7 @@ def ddp(run: Run) -> Ddp | None:
         optimizer_steps=len({(one.rank, one.optimizer, id(window)) for window in windows for one in passes(window)}),
         repeats=repeats,
         repeated=len(repeated),
-        repeated_ns=sum(int(one.exposed_ns.sum()) for one in repeated),
+        repeated_ns=sum(one.exposed.total_ns for one in repeated),
         searches=sum(count for count, _ in searches),
         search_ns=sum(ns for _, ns in searches),
         buffers=buffers,

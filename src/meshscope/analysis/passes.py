@@ -31,7 +31,7 @@ class Pass:
 
     ``start_ns`` is when autograd began on the host, ``computed_ns`` when the last kernel that it launched ended.
     ``ready_ns`` is when each bucket's all-reduce was asked for; ``exposed_ns`` is the time of each beside which nothing
-    was computed, ``after_ns`` the part of it after ``computed_ns``, and ``tail`` the union of such parts.
+    was computed, ``after_ns`` the part of it after ``computed_ns``; ``exposed`` and ``tail`` are the unions of these.
     ``optimizer`` numbers the optimizer's step that comes next, and ``step`` is the profiled one, −1 outside.
     """
 
@@ -47,6 +47,7 @@ class Pass:
     end_ns: Ints
     exposed_ns: Ints
     after_ns: Ints
+    exposed: Intervals
     tail: Intervals
 
     @property
@@ -125,7 +126,7 @@ def _pass(
     spans = window_.spans
     begin_ns, end_ns = spans.start_ns[row], spans.end_ns[row]
     alone = [difference(union(begin_ns[at : at + 1], end_ns[at : at + 1]), compute) for at in range(len(row))]
-    tail = difference(window(union(begin_ns, end_ns), computed_ns, NEVER), compute)
+    exposed = difference(union(begin_ns, end_ns), compute)
     inside = np.flatnonzero((window_.step_ns[:, 0] <= start_ns) & (start_ns < window_.step_ns[:, 1]))
     return Pass(
         rank=window_.rank,
@@ -140,5 +141,6 @@ def _pass(
         end_ns=end_ns,
         exposed_ns=np.array([one.total_ns for one in alone], dtype=np.int64),
         after_ns=np.array([window(one, computed_ns, NEVER).total_ns for one in alone], dtype=np.int64),
-        tail=tail,
+        exposed=exposed,
+        tail=window(exposed, computed_ns, NEVER),
     )

@@ -35,17 +35,21 @@ _BY_KERNEL = "the trace names kernels, not operations"
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """One kind of collective in one window, columns (k,); ``is_async`` is None where names do not tell."""
+    """One kind of collective in one window, columns (k,); ``asynchronous`` is None where names do not tell.
+
+    ``exposed_ns`` is when any of them runs and nothing is computed: asynchronous ones run side by side.
+    """
 
     busy_ns: Ints
-    exposed_ns: Ints
+    exposed_ns: int
     size_bytes: Ints
     asynchronous: int | None
 
 
 @dataclass(frozen=True)
 class XlaCollective:
-    """One kind over all devices. ``per_step`` is for one device, NaN where no step is complete.
+    """One kind over all devices. ``per_step`` is for one device, NaN where no step is complete. ``busy_ns`` adds up the
+    calls, ``exposed_ns`` the devices, on each of which calls that run side by side count once.
 
     ``asynchronous`` of ``count`` have a start and a done of their own, None where that cannot be told. ``small`` of
     ``sized`` whose size is known are under :data:`SMALL_BYTES`; ``is_scattered`` says that there are many in a step
@@ -86,10 +90,9 @@ def measure(window: Window) -> dict[str, Piece]:
         mine = spans.collective[rows] == code
         row = rows[mine]
         start_ns, end_ns = spans.start_ns[row], spans.end_ns[row]
-        alone = [difference(union(start_ns[at : at + 1], end_ns[at : at + 1]), compute) for at in range(len(row))]
         found[spans.collectives[code] if code >= 0 else ""] = Piece(
             busy_ns=end_ns - start_ns,
-            exposed_ns=np.array([one.total_ns for one in alone], dtype=np.int64),
+            exposed_ns=difference(union(start_ns, end_ns), compute).total_ns,
             size_bytes=spans.size_bytes[row],
             asynchronous=int(is_start[mine].sum()) if tells else None,
         )
@@ -122,9 +125,7 @@ def xla(run: Run) -> Xla | None:
 
 
 def _collective(name: str, some: Sequence[Piece], steps: int) -> XlaCollective:
-    busy_ns, exposed_ns, sizes = (
-        np.concatenate([getattr(one, column) for one in some]) for column in ("busy_ns", "exposed_ns", "size_bytes")
-    )
+    busy_ns, sizes = (np.concatenate([getattr(one, column) for one in some]) for column in ("busy_ns", "size_bytes"))
     told = [one.asynchronous for one in some if one.asynchronous is not None]
     sized, small = int((sizes >= 0).sum()), int(((sizes >= 0) & (sizes < SMALL_BYTES)).sum())
     per_step = ratio(len(busy_ns), steps)
@@ -134,7 +135,7 @@ def _collective(name: str, some: Sequence[Piece], steps: int) -> XlaCollective:
         per_step=per_step,
         asynchronous=sum(told) if len(told) == len(some) else None,
         busy_ns=int(busy_ns.sum()),
-        exposed_ns=int(exposed_ns.sum()),
+        exposed_ns=sum(one.exposed_ns for one in some),
         median_ns=float(np.median(busy_ns)),
         sized=sized,
         small=small,
