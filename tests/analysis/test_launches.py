@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from drawn import run
 from made_spans import Made, host, kernel, launch, window
@@ -11,8 +12,8 @@ from meshscope.analysis.launches import Launches, launches
 from meshscope.kinds import ANNOTATION
 
 
-def of(*spans: Made) -> Launches:
-    (found,) = launches(run(windows=[window(spans)]))
+def of(*spans: Made, steps: Sequence[tuple[int, int]] = ()) -> Launches:
+    (found,) = launches(run(windows=[window(spans, steps=steps)]))
     return found
 
 
@@ -39,11 +40,46 @@ def test_short_kernels_are_counted_and_weighed() -> None:
     assert math.isclose(found.short_frac, 10_000 / 50_000)
 
 
-def test_a_device_that_waits_for_operators_is_launch_bound() -> None:
+def paced(count: int, *, gap_ns: int = 5_000, length_ns: int = 5_000) -> list[Made]:
+    """Kernels of one length, each launched when the one before has been over for ``gap_ns`` (the call takes none)."""
+    spans: list[Made] = []
+    for number in range(count):
+        at = number * (gap_ns + length_ns)
+        call = launch(at, at)
+        spans += [call, kernel(at, at + length_ns, call)]
+    return spans
+
+
+def test_a_device_that_waits_for_operators_is_host_bound() -> None:
     one, two = launch(0, 1), launch(80, 90)
     found = of(one, kernel(1, 10, one), host(10, 80), two, kernel(90, 101, two))
-    assert found.bound == "launch"
+    assert (found.bound, found.bound_ns) == ("host", 80), "one gap is no pace"
     assert math.isclose(found.bound_frac, 80 / 100)
+
+
+def test_many_gaps_before_short_kernels_are_launch_bound() -> None:
+    found = of(*paced(10))
+    # Ten kernels of 5 µs with nine gaps of as much.
+    assert (found.bound, found.bound_ns, found.bound_frac) == ("launch", 45_000, 45 / 95)
+    assert of(*paced(10, length_ns=20_000)).bound == "host"
+
+
+def test_a_pause_between_short_kernels_is_no_launch_bound() -> None:
+    late = launch(2_095_000, 2_095_000)
+    found = of(*paced(10), late, kernel(2_095_000, 2_100_000, late))
+    # The pause of 2 ms outweighs the pace, which takes 45 µs of 2.1 ms: 2.1 %.
+    assert (found.bound, found.bound_ns) == ("host", 2_045_000)
+    both = of(*paced(100), late, kernel(2_095_000, 2_100_000, late))
+    # 99 gaps of 5 µs are 495 µs of 2.1 ms; the pause of 1.1 ms is longer, and is not the pace's.
+    assert (both.bound, both.bound_ns) == ("host", 1_100_000)
+
+
+def test_what_is_idle_behind_the_steps_is_not_counted_in_them() -> None:
+    spans, late = paced(10), launch(500_000, 500_000)
+    found = of(*spans, late, kernel(500_000, 505_000, late), steps=[(0, 50_000), (50_000, 100_000)])
+    # Ten gaps of 5 µs in the two steps; behind them 400 µs more, in one gap with the last of these.
+    assert (found.bound, found.steps, found.step_bound_ns) == ("launch", 2, 50_000)
+    assert found.bound_ns == 450_000
 
 
 def test_a_device_that_waits_for_its_batch_is_input_bound() -> None:

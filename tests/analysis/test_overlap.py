@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from drawn import run, timeline, windows
 
+from meshscope.analysis.breakdown import breakdown
 from meshscope.analysis.collectives import collectives
-from meshscope.analysis.overlap import overlap
+from meshscope.analysis.exposure import exposure
+from meshscope.analysis.overlap import exposed_in, overlap
+from meshscope.run import Run
 
 TWO_KINDS = """
     0 step        aaaaaaaabbbbbbbb
@@ -62,6 +65,46 @@ def test_waiting_inside_a_collective_is_its_own() -> None:
     """)
     )
     assert found.wait_ns == 30
+
+
+def test_a_call_that_began_before_the_steps_counts_with_what_lies_in_them() -> None:
+    of = timeline("""
+        0 compute     ####....####....
+        0 all_reduce  ..######..######
+        0 step        ....aaaabbbb....
+    """)
+    (found,) = overlap(of)
+    step = breakdown(of)[0].per_step
+    assert step is not None
+    # In the two steps: 40 ns of the first call, which began before them, and 20 of the second, which outlasts them.
+    assert (found.count, found.busy_ns, found.hidden_ns, found.exposed_ns) == (2, 30, 10, 20)
+    assert (found.busy_ns, found.exposed_ns) == (step.collective_ns, step.exposed_ns)
+
+
+def where(picture: str) -> str:
+    of: Run = timeline(picture)
+    return exposed_in(overlap(of), exposure(of).exposed_ns)
+
+
+def test_kinds_that_run_side_by_side_are_exposed_once() -> None:
+    side_by_side = """
+        0 step            aaaaaaaaaaaa
+        0 compute         ####........
+        0 all_gather      ....########
+        0 reduce_scatter  ....########
+    """
+    found = exposure(timeline(side_by_side))
+    assert (found.busy_ns, found.exposed_ns) == (80, 80)
+    assert where(side_by_side) == "in collectives", "each is exposed for all of it"
+
+
+def test_exposed_time_is_told_by_the_one_kind_that_has_most_of_it() -> None:
+    one, short = "0 all_reduce      ##########..", "..####......"
+    others = "\n".join(f"0 {name} {short}" for name in ("all_gather", "all_to_all", "reduce_scatter", "broadcast"))
+    assert where(one) == "in all-reduce"
+    # The others have four tenths each, beside it: added up they would outweigh it.
+    assert where(f"{one}\n{others}") == "mostly in all-reduce"
+    assert where("0 all_reduce ####....\n0 all_gather ....####") == "in collectives"
 
 
 def test_sizes_are_bytes_per_step_and_rank() -> None:

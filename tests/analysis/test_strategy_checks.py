@@ -60,6 +60,16 @@ def test_the_bucket_behind_the_last_computation_is_the_exposed_tail() -> None:
     assert found.tail_frac == 15 / (79 - 2)
 
 
+def test_waiting_for_a_late_rank_is_told_apart_in_the_tail() -> None:
+    """Rank 1 computes until 55: of rank 0's tail from 50 to 65, 5 are waiting."""
+    late = [replace(one, start_ns=55) if one.collective and one.start_ns == 50 else one for one in a_pass(0)]
+    ends = [replace(one, end_ns=55) if one.name == "gemm" and one.end_ns == 50 else one for one in late]
+    found = ddp(run(windows=[window(spans, rank=rank, world=2) for rank, spans in enumerate((a_pass(0), ends))]))
+    assert found is not None
+    assert (found.tail_ns, found.waited_ns, found.unmatched) == ((15 + 10) / 2, 5 / 2, 0)
+    assert of(a_pass(0), world=2).unmatched == 1, "the other rank's trace is not here"
+
+
 def test_passes_are_added_up_over_ranks_and_steps() -> None:
     ranks = [window([*a_pass(0), *optimizer(70), *a_pass(100), *optimizer(170)], rank=rank) for rank in (0, 1)]
     found = ddp(run(windows=ranks))
@@ -70,6 +80,15 @@ def test_passes_are_added_up_over_ranks_and_steps() -> None:
 def test_gradients_reduced_twice_before_a_step_are_accumulated_without_no_sync() -> None:
     found = of([*a_pass(0), *a_pass(100), *optimizer(170)])
     assert (found.repeats, found.repeated, found.repeated_ns) == (1, 1, 15)
+
+
+def test_buckets_on_two_streams_at_once_are_exposed_once() -> None:
+    def doubled(at: int) -> list[Made]:
+        asked = launch(at + 44, at + 45, lane="autograd")
+        return [*a_pass(at), collective(at + 50, at + 65, asked, size_bytes=100, lane="stream 21")]
+
+    found = of([*doubled(0), *doubled(100), *optimizer(170)])
+    assert (found.repeats, found.repeated_ns, found.tail_ns) == (1, 15, 15)
 
 
 def test_under_no_sync_only_the_last_pass_reduces() -> None:
@@ -160,6 +179,14 @@ def test_an_all_gather_under_the_compute_of_another_module_is_hidden() -> None:
     assert (found.exposed_ns, found.root_again) == (10 + 10 + 2 + 10, 0)
 
 
+def test_collectives_of_others_are_no_exposed_time_of_fsdp() -> None:
+    """The gradients' norm is all-reduced on a stream of its own, once beside an all-gather of FSDP."""
+    norm = [collective(140, 190, launch(135, 136), lane="stream 30"), collective(6, 16, launch(4, 5), lane="stream 30")]
+    found = of_fsdp_run([*fsdp_rank(), *norm], steps=[(0, 200)])
+    assert found.exposed_ns == 10 + 10 + 2 + 10
+    assert found.exposed_frac == found.exposed_ns / (190 - 6)
+
+
 def test_a_root_that_is_gathered_again_was_freed_too_early() -> None:
     again = gathers(0, "", 72, 73, 79)
     found = of_fsdp_run([*fsdp_rank(), *again])
@@ -186,6 +213,18 @@ def test_collectives_with_a_start_are_asynchronous() -> None:
     assert found is not None
     (one,) = found.collectives
     assert (one.count, one.asynchronous, one.per_step, one.exposed_ns) == (3, 1, 3, 13)
+
+
+def test_asynchronous_collectives_side_by_side_are_exposed_once() -> None:
+    spans = [
+        Made(Kind.COLLECTIVE, lane, 10, 30, name, collective="all_gather")
+        for lane, name in (("XLA Ops", "all-gather-start.1"), ("Async XLA Ops", "all-gather-start.2"))
+    ]
+    made = window([*spans, kernel(0, 15, name="fusion")], framework="jax", device_kind="tpu", steps=[(0, 40)])
+    found = xla(run(windows=[made]))
+    assert found is not None
+    (gathers,) = found.collectives
+    assert (gathers.count, gathers.busy_ns, gathers.exposed_ns) == (2, 40, 15)
 
 
 @pytest.mark.parametrize(("device_kind", "why"), [("cpu", "no asynchronous collectives"), ("gpu", "names kernels")])

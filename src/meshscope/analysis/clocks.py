@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
 
-_SURE_NS, _LOOSE_NS = 20_000, 200_000
+_SURE_NS, LOOSE_NS = 20_000, 200_000
 """Times of two devices of one machine are known to each other within something between these."""
 
 
@@ -73,7 +73,7 @@ class Clock:
 
 def tolerance_ns(scatter_ns: float) -> int:
     """How far two times may contradict each other: by how far the ends scatter, which says how good the clocks are."""
-    return round(min(max(scatter_ns, _SURE_NS), _LOOSE_NS))
+    return round(min(max(scatter_ns, _SURE_NS), LOOSE_NS))
 
 
 def clocks(known: Known, hosts: dict[int, str], ends: Sequence[Ends]) -> tuple[dict[int, Clock], int]:

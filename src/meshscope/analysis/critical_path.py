@@ -65,7 +65,8 @@ class CriticalPath:
     ``of_ns`` is from when the first rank comes to the first of ``steps`` (a device has then done what was launched
     before) to when the last is through with the last; of whole windows where there is no step. ``error_ns`` is how far
     a replay with nothing changed is from that. ``works`` are the named spans on the path by time, longest first.
-    ``untold`` says of which questions the answer is missing, and why.
+    ``untold`` says of which questions the answer is missing, and why. ``is_unchecked``: launches are recorded and no
+    wait of a host for its device, so that nothing on the path can hold a host up.
     """
 
     ranks: tuple[int, ...]
@@ -77,6 +78,7 @@ class CriticalPath:
     error_ns: int
     what_ifs: tuple[WhatIf, ...]
     untold: tuple[tuple[str, str], ...]
+    is_unchecked: bool = False
 
 
 def critical_paths(run: Run) -> tuple[CriticalPath, ...]:
@@ -121,6 +123,7 @@ def _path(found: RoundGraph, graph: Graph) -> CriticalPath:
         error_ns=error_ns,
         what_ifs=answers,
         untold=untold,
+        is_unchecked=found.has_host and not found.host_waits,
     )
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from meshscope.analysis.host_activity import host_named
 from meshscope.analysis.passes import Pass, is_ddp, passes
+from meshscope.analysis.waiting import waiting
 from meshscope.intervals import difference, union
 from meshscope.run import Run
 from meshscope.spans import Kind, Window
@@ -44,7 +45,9 @@ class Bucket:
 @dataclass(frozen=True)
 class Ddp:
     """All ranks and windows together. The mean pass computes for ``computed_ns`` and is followed by ``tail_ns`` of
-    exposed all-reduces; ``tail_frac`` is the share of all tails in the windows' length, ``covered_ns``.
+    exposed all-reduces; ``tail_frac`` is the share of all tails in the windows' length, ``covered_ns``. In
+    ``waited_ns`` of the mean tail they do nothing but wait for a late rank; that is not known of ``unmatched`` passes.
+    ``device_step_ns`` is how long a step takes a device, from pass to pass; NaN where that is not known.
 
     ``buckets`` are those of the most frequent series of sizes, ``alike`` of ``passes``. ``repeats`` counts optimizer
     steps whose gradients were all-reduced in the same series more than once, in ``repeated`` passes too many, whose
@@ -59,6 +62,9 @@ class Ddp:
     computed_ns: float
     tail_ns: float
     tail_frac: float
+    waited_ns: float
+    unmatched: int
+    device_step_ns: float
     covered_ns: int
     passes_per_step: float
     optimizer_steps: int
@@ -84,6 +90,7 @@ def ddp(run: Run) -> Ddp | None:
     repeats, repeated = _repeated(windows)
     buffers, buffers_ns = _buffers(windows)
     searches = [_search(window) for window in windows]
+    waited_ns = _waited(run)
     return Ddp(
         ranks=tuple(sorted({one.rank for one in synced})),
         passes=len(synced),
@@ -92,17 +99,43 @@ def ddp(run: Run) -> Ddp | None:
         computed_ns=float(np.mean([one.computed_ns - one.start_ns for one in synced])),
         tail_ns=float(np.mean([one.tail_ns for one in synced])),
         tail_frac=ratio(sum(one.tail_ns for one in synced), covered_ns),
+        waited_ns=sum(ns or 0 for ns in waited_ns) / len(synced),
+        unmatched=sum(ns is None for ns in waited_ns),
+        device_step_ns=_period_ns(windows) * ratio(in_steps, sum(len(window.steps) for window in windows)),
         covered_ns=covered_ns,
         passes_per_step=ratio(in_steps, sum(len(window.steps) for window in windows)),
         optimizer_steps=len({(one.rank, one.optimizer, id(window)) for window in windows for one in passes(window)}),
         repeats=repeats,
         repeated=len(repeated),
-        repeated_ns=sum(int(one.exposed_ns.sum()) for one in repeated),
+        repeated_ns=sum(one.exposed.total_ns for one in repeated),
         searches=sum(count for count, _ in searches),
         search_ns=sum(ns for _, ns in searches),
         buffers=buffers,
         buffers_ns=buffers_ns,
     )
+
+
+def _period_ns(windows: Sequence[Window]) -> float:
+    """From the last computation of a pass with all-reduces to that of the next, in the mean; NaN without two."""
+    ends = [[one.computed_ns for one in passes(window) if len(one.row)] for window in windows]
+    apart = [times[-1] - times[0] for times in ends if len(times) > 1]
+    return ratio(sum(apart), sum(len(times) - 1 for times in ends if len(times) > 1))
+
+
+def _waited(run: Run) -> list[int | None]:
+    """What each pass with all-reduces waited for late ranks in its tail; None where they were not all matched."""
+    waits = waiting(run).windows
+    found: list[int | None] = []
+    for window in run.windows:
+        here = waits.get(window)
+        for one in passes(window):
+            if not len(one.row):
+                continue
+            if here is None or not np.isin(one.row, here.row).all():
+                found.append(None)
+            else:
+                found.append((here.waiting(np.isin(here.row, one.row)) & one.tail).total_ns)
+    return found
 
 
 def _buckets(found: Sequence[Pass]) -> tuple[Bucket, ...]:

@@ -42,7 +42,8 @@ HIDDEN_FRAC = 0.5
 class Moved:
     """k collectives of one module in one window: all-gathers in the forward or backward pass, or reduce-scatters.
 
-    ``hidden_ns`` is under any compute. ``is_ahead`` tells which were asked for by a prefetch. Shape (k,).
+    ``hidden_ns`` is under any compute. ``is_ahead`` tells which were asked for by a prefetch. Shape (k,), as are the
+    ``start_ns`` and ``end_ns`` of each.
     """
 
     module: str
@@ -52,6 +53,8 @@ class Moved:
     busy_ns: Ints
     hidden_ns: Ints
     is_ahead: Flags
+    start_ns: Ints
+    end_ns: Ints
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,7 @@ def _moved(window: Window, module: str, what: str, row: Ints, compute: Intervals
     alone = [difference(union(start_ns[at : at + 1], end_ns[at : at + 1]), compute).total_ns for at in range(len(row))]
     busy_ns = end_ns - start_ns
     hidden_ns = busy_ns - np.array(alone, dtype=np.int64)
-    return Moved(module, what, window.rank, spans.size_bytes[row], busy_ns, hidden_ns, is_ahead)
+    return Moved(module, what, window.rank, spans.size_bytes[row], busy_ns, hidden_ns, is_ahead, start_ns, end_ns)
 
 
 def fsdp(run: Run) -> Fsdp | None:
@@ -184,8 +187,10 @@ def _module(some: Sequence[Moved], steps: int) -> Module:
 
 
 def _exposed(window: Window) -> int:
-    spans = window.spans
-    return difference(spans.busy(Kind.COLLECTIVE), spans.busy(Kind.COMPUTE)).total_ns
+    """FSDP's own collectives only: others, as that of the gradient norm, are none that it could hide."""
+    found = moved(window)
+    own = union(np.concatenate([one.start_ns for one in found]), np.concatenate([one.end_ns for one in found]))
+    return difference(own, window.spans.busy(Kind.COMPUTE)).total_ns
 
 
 def doubts(run: Run) -> tuple[tuple[str, str], ...]:

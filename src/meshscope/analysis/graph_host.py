@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meshscope.analysis.graph import Draft, Part, Turn
+from meshscope.analysis.graph_blocked import SURE_NS, held_by
 from meshscope.analysis.graph_device import Range, Work
 from meshscope.analysis.host_activity import host_named
 from meshscope.spans import Kind
@@ -41,7 +42,27 @@ def host_moments(draft: Draft, here: Range, work: Work) -> Ints:
         np.concatenate(([-1], spans.lane[launch], spans.lane[blocked], spans.lane[sync], spans.lane[sync], [-1])),
     )
     _after_launch(draft, here, work, launch, called)
+    seen = (launch, spans.end_ns[blocked], spans.start_ns[sync], spans.end_ns[sync])
+    draft.depend(called, _held_until(here, work, seen))
     return closing
+
+
+def _held_until(here: Range, work: Work, seen: tuple[Ints, ...]) -> Ints:
+    """The end of the collective for which each launch call surely waited, −1 for most; ``seen`` are the launches, and
+    the times at which the host was seen otherwise."""
+    spans, (launch, *others) = here.spans, seen
+    times_ns = np.sort(np.concatenate(([here.start_ns], spans.start_ns[launch], *others)))
+    before = np.searchsorted(times_ns, spans.start_ns[launch], side="left") - 1
+    row = held_by(here, launch, times_ns[np.maximum(before, 0)])
+    is_sure = (row >= 0) & (spans.start_ns[launch] - spans.end_ns[row] <= SURE_NS)
+    return np.where(is_sure, work.finish[row], -1)
+
+
+def host_waits(here: Range) -> int:
+    """How many recorded waits of the host for its device lie in the steps."""
+    spans = here.spans
+    inside = (spans.end_ns > here.start_ns) & (spans.start_ns < here.end_ns)
+    return int((host_named(spans, _SYNC.match) & inside).sum())
 
 
 def _blocking(here: Range, launch: Ints, work: Work) -> tuple[Ints, Ints]:

@@ -22,7 +22,7 @@ from meshscope.analysis.graph_device import (
     meetings,
     waiting_for_streams,
 )
-from meshscope.analysis.graph_host import host_moments
+from meshscope.analysis.graph_host import host_moments, host_waits
 from meshscope.analysis.matching import Matches, matches
 from meshscope.analysis.parts import per_round
 from meshscope.analysis.rounds import Round
@@ -39,7 +39,8 @@ class RoundGraph:
     """``ranges`` are the windows, in the order that ``graph.window`` numbers; ``steps`` those that all of them share.
 
     ``unmatched`` of ``collectives`` have no counterpart on every rank, so that their waiting is in their time;
-    ``unmatched_ns`` is that time. ``has_host`` says whether launches are there. ``why`` says why there is no graph.
+    ``unmatched_ns`` is that time. ``has_host`` says whether launches are there, and ``host_waits`` counts the waits of
+    hosts for their devices that are recorded. ``why`` says why there is no graph.
     """
 
     graph: Graph | None
@@ -49,6 +50,7 @@ class RoundGraph:
     unmatched: int = 0
     unmatched_ns: int = 0
     has_host: bool = False
+    host_waits: int = 0
     why: str = ""
 
 
@@ -166,4 +168,5 @@ def _told(graph: Graph, ranges: tuple[Range, ...], works: Sequence[Work], *, has
         unmatched=int(is_waited.sum()),
         unmatched_ns=int(graph.weight_ns[is_waited].sum()),
         has_host=has_host,
+        host_waits=sum(host_waits(here) for here in ranges),
     )

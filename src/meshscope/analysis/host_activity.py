@@ -97,16 +97,15 @@ def _activity(spans: SpanTable, here: Flags, masks: Iterable[tuple[str, Flags]])
     return found
 
 
-def charged(idle: Intervals, thread: int, known: dict[int, Activity]) -> dict[str, int]:
+def charged(idle: Intervals, thread: int, known: dict[int, Activity]) -> Activity:
     """The time of ``idle`` by what the host did: the thread itself first, then the others that drive the device.
 
     The parts add up to ``idle`` exactly: what nothing was recorded in is ``python``.
     """
-    total = dict.fromkeys(ACTIVITIES, 0)
+    found = dict.fromkeys(ACTIVITIES, EMPTY)
     rest = idle
     for lane in (thread, *(lane for lane in known if lane != thread)):
         for name, when in known.get(lane, {}).items():
-            total[name] += intersection(rest, when).total_ns
+            found[name] = found[name] | intersection(rest, when)
             rest = difference(rest, when)
-    total[PYTHON] += rest.total_ns
-    return total
+    return found | {PYTHON: found[PYTHON] | rest}

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from meshscope.analysis.host_activity import ACTIVITIES, LAUNCHING, charged, threads
+from meshscope.analysis.gaps import Parts, started
+from meshscope.analysis.host_activity import ACTIVITIES, LAUNCHING, Activity, charged, threads
 from meshscope.analysis.parts import per_window
 from meshscope.intervals import EMPTY, Intervals, complement, difference, intersection, union
 from meshscope.run import Run
@@ -28,6 +29,9 @@ QUEUED, UNKNOWN, WAIT = "queued", "unknown", "wait"
 CAUSES = (*ACTIVITIES, WAIT, QUEUED, UNKNOWN)
 HOST_LATE = ACTIVITIES
 """Causes in which the host had not launched the next work yet."""
+
+PAUSE_NS = 1_000_000
+"""No launch takes so long: in a gap like this the host did something else than launch one kernel after the other."""
 
 WORK = (Kind.COMPUTE, Kind.COLLECTIVE, Kind.COPY)
 
@@ -46,8 +50,10 @@ class Gap:
 class Idle:
     """One rank over its windows. ``causes`` add up to ``idle_ns`` exactly; ``gaps`` is how many stretches there are.
 
-    ``late_starts`` of them ended with work that the host had begun to launch after the stretch began. Of the time in
-    which the device did not compute but communicated or copied, the next kernel had been launched in ``waits`` (by
+    ``steps`` is how many complete steps there are, ``step_causes`` what of the causes lies in them; ``pauses`` of the
+    gaps are as long as :data:`PAUSE_NS` or longer, and ``pause_causes`` and ``step_pause_causes`` are theirs.
+    ``late_starts`` of the gaps ended with work that the host had begun to launch after the stretch began. Of the time
+    in which the device did not compute but communicated or copied, the next kernel had been launched in ``waits`` (by
     what it waited for: ``collective`` or ``copy``) and had not been in ``late_beside_ns``; ``unseen_beside_ns`` is
     where its launch is not known. ``why`` says why there are no causes at all, "" where there are.
     """
@@ -63,6 +69,11 @@ class Idle:
     unseen_beside_ns: int = 0
     longest: Gap | None = None
     why: str = ""
+    steps: int = 0
+    step_causes: dict[str, int] = field(default_factory=dict)
+    pauses: int = 0
+    pause_causes: dict[str, int] = field(default_factory=dict)
+    step_pause_causes: dict[str, int] = field(default_factory=dict)
 
     @property
     def host_late_ns(self) -> int:
@@ -108,81 +119,66 @@ def _cpu(window: Window, base: Idle, gaps: Intervals) -> Idle:
     known = threads(window)
     computing = spans.lane[spans.kind == Kind.COMPUTE]
     waits = spans.busy(Kind.WAIT)
-    causes: Counter[str] = Counter({WAIT: intersection(gaps, waits).total_ns})
     main = int(np.bincount(computing).argmax()) if len(computing) else -1
-    causes.update(charged(difference(gaps, waits), main, known))
-    return _with(base, causes=dict(+causes))
+    causes = {WAIT: intersection(gaps, waits)} | charged(difference(gaps, waits), main, known)
+    return _with(base, **_charges(window, causes, gaps))
+
+
+def _charges(window: Window, causes: Activity, gaps: Intervals) -> dict[str, Any]:
+    """The causes as times: altogether, in complete steps, and in pauses."""
+    is_pause = gaps.end_ns - gaps.start_ns >= PAUSE_NS
+    pauses = Intervals(gaps.start_ns[is_pause], gaps.end_ns[is_pause])
+    inside = union(window.step_ns[:, 0], window.step_ns[:, 1])
+    in_steps = {cause: when & inside for cause, when in causes.items()}
+    return {
+        "causes": _times(causes),
+        "steps": len(window.steps),
+        "step_causes": _times(in_steps),
+        "pauses": len(pauses),
+        "pause_causes": _times({cause: when & pauses for cause, when in causes.items()}),
+        "step_pause_causes": _times({cause: when & pauses for cause, when in in_steps.items()}),
+    }
+
+
+def _times(causes: Activity) -> dict[str, int]:
+    return {cause: when.total_ns for cause, when in causes.items() if when.total_ns}
 
 
 def _gpu(window: Window, base: Idle, gaps: Intervals, work: Ints) -> Idle:
     spans = window.spans
-    parts = _Parts.of(spans, gaps, _started(spans, work, gaps.end_ns))
-    causes = _causes(window, parts)
+    parts = Parts.of(spans, gaps, started(spans, work, gaps.end_ns))
     beside = _beside(spans)
     return _with(
         base,
         late_starts=int((parts.launch_start_ns > gaps.start_ns)[parts.is_known].sum()),
-        causes=dict(+causes),
+        **_charges(window, _causes(window, parts), gaps),
         longest=_longest(window, gaps, parts),
         **beside,
     )
 
 
-def _started(spans: SpanTable, work: Ints, at_ns: Ints) -> Ints:
-    """The row that starts at each of some moments: that of the latest launch where there are several."""
-    rows = work[np.lexsort((spans.link[work], spans.start_ns[work]))]
-    return rows[np.searchsorted(spans.start_ns[rows], at_ns, side="right") - 1]
-
-
-@dataclass(frozen=True, eq=False)
-class _Parts:
-    """Each gap [start, end) cut at the launch of what ends it: host late, in the launch, queued. Shape (gaps,)."""
-
-    row: Ints
-    thread: Ints
-    start_ns: Ints
-    launch_start_ns: Ints
-    launch_end_ns: Ints
-    end_ns: Ints
-    is_known: npt.NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, spans: SpanTable, gaps: Intervals, row: Ints) -> _Parts:
-        link = spans.link[row]
-        # A launch that begins after its kernel contradicts itself: two clocks, or a number used twice.
-        is_known = (link >= 0) & (spans.start_ns[link] <= spans.start_ns[row])
-        start_ns, end_ns = gaps.start_ns, gaps.end_ns
-        return cls(
-            row=row,
-            thread=np.where(is_known, spans.lane[link], -1).astype(np.int64),
-            start_ns=start_ns,
-            launch_start_ns=np.where(is_known, np.clip(spans.start_ns[link], start_ns, end_ns), start_ns),
-            launch_end_ns=np.where(is_known, np.clip(spans.end_ns[link], start_ns, end_ns), start_ns),
-            end_ns=end_ns,
-            is_known=is_known,
-        )
-
-
-def _causes(window: Window, parts: _Parts) -> Counter[str]:
-    known = threads(window)
-    causes: Counter[str] = Counter()
-    for thread in np.unique(parts.thread[parts.is_known]).tolist():
+def _causes(window: Window, parts: Parts) -> Activity:
+    known, is_known = threads(window), parts.is_known
+    causes: Activity = {}
+    for thread in np.unique(parts.thread[is_known]).tolist():
         mine = parts.thread == thread
-        late = union(parts.start_ns[mine], parts.launch_start_ns[mine])
-        causes.update(charged(late, thread, known))
-    queued = parts.end_ns - parts.launch_end_ns
-    causes[LAUNCHING] += int((parts.launch_end_ns - parts.launch_start_ns).sum())
-    causes[QUEUED] += int(queued[parts.is_known].sum())
-    causes[UNKNOWN] += int(queued[~parts.is_known].sum())
-    return causes
+        late = charged(union(parts.start_ns[mine], parts.launch_start_ns[mine]), thread, known)
+        causes = {cause: when | causes.get(cause, EMPTY) for cause, when in late.items()}
+    launching = union(parts.launch_start_ns, parts.launch_end_ns)
+    return causes | {
+        LAUNCHING: causes.get(LAUNCHING, EMPTY) | launching,
+        QUEUED: union(parts.launch_end_ns[is_known], parts.end_ns[is_known]),
+        UNKNOWN: union(parts.launch_end_ns[~is_known], parts.end_ns[~is_known]),
+    }
 
 
-def _longest(window: Window, gaps: Intervals, parts: _Parts) -> Gap | None:
+def _longest(window: Window, gaps: Intervals, parts: Parts) -> Gap | None:
     if not len(gaps):
         return None
     at = int((gaps.end_ns - gaps.start_ns).argmax())
-    one = _Parts(**{name: column[at : at + 1] for name, column in vars(parts).items()})
-    ((cause, _),) = _causes(window, one).most_common(1)
+    one = Parts(**{name: column[at : at + 1] for name, column in vars(parts).items()})
+    times = _times(_causes(window, one))
+    cause = max(times, key=lambda cause: times[cause])
     return Gap(int(gaps.start_ns[at]), int(gaps.end_ns[at]), _name(window.spans, int(parts.row[at])), cause)
 
 
@@ -200,7 +196,7 @@ def _beside(spans: SpanTable) -> dict[str, Any]:
     late, unseen = EMPTY, beside
     if len(compute):
         pauses = Intervals(compute.end_ns[:-1], compute.start_ns[1:])
-        parts = _Parts.of(spans, pauses, _started(spans, rows, pauses.end_ns))
+        parts = Parts.of(spans, pauses, started(spans, rows, pauses.end_ns))
         known = parts.is_known
         late = intersection(beside, union(parts.start_ns[known], parts.launch_start_ns[known]))
         seen = union(parts.start_ns[known], parts.end_ns[known])
@@ -211,6 +207,9 @@ def _beside(spans: SpanTable) -> dict[str, Any]:
         "copy": intersection(waited, copying).total_ns,
     }
     return {"waits": found, "late_beside_ns": late.total_ns, "unseen_beside_ns": unseen.total_ns}
+
+
+_CHARGES = ("causes", "step_causes", "pause_causes", "step_pause_causes")
 
 
 def combine(parts: Iterable[Idle]) -> Idle:
@@ -226,12 +225,14 @@ def _added(a: Idle, b: Idle) -> Idle:
         idle_ns=a.idle_ns + b.idle_ns,
         gaps=a.gaps + b.gaps,
         late_starts=a.late_starts + b.late_starts,
-        causes=dict(Counter(a.causes) + Counter(b.causes)),
         waits=dict(Counter(a.waits) + Counter(b.waits)),
         late_beside_ns=a.late_beside_ns + b.late_beside_ns,
         unseen_beside_ns=a.unseen_beside_ns + b.unseen_beside_ns,
         longest=max(longest, key=lambda gap: gap.end_ns - gap.start_ns, default=None),
         why=a.why or b.why,
+        steps=a.steps + b.steps,
+        pauses=a.pauses + b.pauses,
+        **{name: dict(Counter(getattr(a, name)) + Counter(getattr(b, name))) for name in _CHARGES},
     )
 
 

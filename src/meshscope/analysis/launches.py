@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,11 +20,18 @@ Ints = npt.NDArray[np.int64]
 SHORT_NS = 10_000
 """A kernel shorter than this takes about as long to launch as to run."""
 
+SHORT_FRAC = 0.5
+"""Kernels are short where this share of them is."""
+
 BOUND_FRAC = 0.1
 """Less of the time than this, waited for the host, binds nobody."""
 
+FEWEST_GAPS = 8
+"""Fewer gaps than this are single delays, not the pace of the host."""
+
+_BUSY = (LAUNCHING, OPERATORS, PYTHON, OPTIMIZER)
 _BINDS = {
-    "launch": (LAUNCHING, OPERATORS, PYTHON, OPTIMIZER),
+    "host": _BUSY,
     "input": (DATA,),
     "sync": (SYNC,),
     "allocation": (MEMORY,),
@@ -61,7 +69,10 @@ class Part:
 class Launches:
     """One rank over its windows; ``bound`` is what the device waits for on the host, "" for nothing that matters.
 
-    ``bound_frac`` is the share of ``span_ns`` (the windows' length) that the device was idle for it. ``empty_frac`` is
+    ``launch`` is many gaps, none of them a pause (:data:`PAUSE_NS`), before kernels of which half are short: the host
+    launches them no faster. ``host`` is all else that the host does and has not launched meanwhile. ``bound_frac`` is
+    the share of ``span_ns`` (the windows' length) that the device was idle for it, ``bound_ns`` that time and
+    ``step_bound_ns`` the part of it in the ``steps`` complete steps. ``empty_frac`` is
     the share of launches before which everything launched had started. ``short`` of ``kernels`` compute kernels last
     less than :data:`SHORT_NS`, and ``short_frac`` is their share of the time of all of them, added up.
     """
@@ -83,6 +94,9 @@ class Launches:
     span_ns: int
     bound: str
     bound_frac: float
+    bound_ns: int
+    steps: int
+    step_bound_ns: int
 
 
 @per_window
@@ -130,7 +144,7 @@ def _launches(rank: int, parts: list[Part], found: Idle) -> Launches:
     depth = np.concatenate([part.depth for part in parts])
     kernel_ns = np.concatenate([part.kernel_ns for part in parts])
     is_short = kernel_ns < SHORT_NS
-    bound, bound_frac = _bound(found)
+    bound, bound_ns, step_bound_ns = _bound(found, is_short=ratio(int(is_short.sum()), len(kernel_ns)) >= SHORT_FRAC)
     return Launches(
         rank=rank,
         works=sum(part.works for part in parts),
@@ -148,7 +162,10 @@ def _launches(rank: int, parts: list[Part], found: Idle) -> Launches:
         short_frac=ratio(int(kernel_ns[is_short].sum()), int(kernel_ns.sum())),
         span_ns=found.span_ns,
         bound=bound,
-        bound_frac=bound_frac,
+        bound_frac=ratio(bound_ns, found.span_ns),
+        bound_ns=bound_ns,
+        steps=found.steps,
+        step_bound_ns=step_bound_ns,
     )
 
 
@@ -156,9 +173,20 @@ def _latencies(values: Ints) -> Latencies:
     return Latencies(float(np.median(values)), float(np.percentile(values, 95)), int(values.max()))
 
 
-def _bound(found: Idle) -> tuple[str, float]:
-    """What the device was idle for most, as far as the host is to blame."""
-    waited = {name: sum(found.causes.get(cause, 0) for cause in causes) for name, causes in _BINDS.items()}
-    name = max(waited, key=lambda one: waited[one])
-    share = ratio(waited[name], found.span_ns)
-    return (name, share) if share >= BOUND_FRAC else ("", share)
+def _bound(found: Idle, *, is_short: bool) -> tuple[str, int, int]:
+    """What the device was idle for most, as far as the host is to blame; how long, and how long of that in steps."""
+    whole = {name: _sum(found.causes, causes) for name, causes in _BINDS.items()}
+    in_steps = {name: _sum(found.step_causes, causes) for name, causes in _BINDS.items()}
+    pace_ns = whole["host"] - _sum(found.pause_causes, _BUSY)
+    is_paced = is_short and found.gaps - found.pauses >= FEWEST_GAPS
+    if is_paced and pace_ns >= BOUND_FRAC * found.span_ns:
+        whole |= {"launch": pace_ns, "host": whole["host"] - pace_ns}
+        pauses_ns = _sum(found.step_pause_causes, _BUSY)
+        in_steps |= {"launch": in_steps["host"] - pauses_ns, "host": pauses_ns}
+    name = max(whole, key=lambda one: whole[one])
+    is_bound = ratio(whole[name], found.span_ns) >= BOUND_FRAC
+    return name if is_bound else "", whole[name], in_steps[name]
+
+
+def _sum(times_ns: Mapping[str, int], causes: Iterable[str]) -> int:
+    return sum(times_ns.get(cause, 0) for cause in causes)

@@ -7,13 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from meshscope.analysis.calls import Calls, Ints, Queue, calls, is_one_of_several
-from meshscope.analysis.clocks import Clock, Ends, Known, clocks, tolerance_ns
+from meshscope.analysis.clocks import LOOSE_NS, Clock, Ends, Known, clocks, tolerance_ns
 from meshscope.analysis.rounds import Round
 from meshscope.analysis.shifts import NAMES_DIFFER, Fit, paired
 from meshscope.spans import Window
 from meshscope.units import counted, ranges
+
+Small = npt.NDArray[np.int32]
 
 _MOST_BROKEN = 0.1
 WORLD_UNTOLD = "the traces do not say how many ranks there were: taken as those that are here"
@@ -222,3 +225,17 @@ def _relate(one: Ends, state: _State) -> None:
 
 def _common(time_ns: Ints, one: Ends, clock: dict[int, Clock]) -> Ints:
     return np.stack([clock[rank].common(row) for rank, row in zip(one.ranks, time_ns, strict=True)])
+
+
+def last_to_come(matched: Matched, ranks: Small) -> Small:
+    """Who came last to each collective, shape (m,); −1 where all came together.
+
+    How far apart the ends of one collective are, by the common clock, is how well that clock tells its beginnings
+    apart. Of ranks that share the last nanosecond the first is named.
+    """
+    latest_ns = matched.start_ns.max(axis=0)
+    apart_ns = matched.end_ns.max(axis=0) - matched.end_ns.min(axis=0)
+    chosen = ranks[matched.start_ns.argmax(axis=0)]
+    is_tie = latest_ns - matched.start_ns.min(axis=0) <= np.minimum(apart_ns, LOOSE_NS)
+    found: Small = np.where(is_tie, -1, chosen).astype(np.int32)
+    return found

@@ -20,8 +20,9 @@ class CollectiveOverlap:
     """One collective name over all ranks, per profiled step and rank (a mean over both).
 
     ``hidden + exposed = busy``. ``size_bytes`` and ``wait_ns`` are None where the trace does not tell.
-    ``count`` is over everything profiled: ``steps`` steps of ``ranks`` ranks. Without a complete step the figures
-    are per rank and window, and ``steps`` is 0.
+    ``count`` is over everything profiled: the calls with time in ``steps`` steps of ``ranks`` ranks, of which times are
+    what lies in the steps and sizes whole. Without a complete step the figures are per rank and window, and ``steps``
+    is 0.
     """
 
     name: str
@@ -69,7 +70,7 @@ def measure(window: Window) -> Part:
         if len(mine):
             waits = spans.where((spans.collective == number) & (spans.kind == Kind.WAIT))
             whole[name] = _kept(mine, waits, compute, everywhere)
-            stepped[name] = _kept(_starting_in(mine, inside), waits, compute, inside)
+            stepped[name] = _kept(_touching(mine, inside), waits, compute, inside)
     return Part(window.rank, len(window.steps), stepped, whole)
 
 
@@ -85,10 +86,10 @@ def _kept(mine: SpanTable, waits: SpanTable, compute: Intervals, bounds: Interva
     )
 
 
-def _starting_in(spans: SpanTable, bounds: Intervals) -> SpanTable:
-    at = np.searchsorted(bounds.start_ns, spans.start_ns, side="right") - 1
-    inside = (at >= 0) & (spans.start_ns < bounds.end_ns[np.maximum(at, 0)]) if len(bounds) else at >= 0
-    return spans.where(inside)
+def _touching(spans: SpanTable, bounds: Intervals) -> SpanTable:
+    """Those with time within bounds, also if they began before: so that all of them add up to the breakdown's."""
+    after = np.searchsorted(bounds.end_ns, spans.start_ns, side="right")
+    return spans.where(after < np.searchsorted(bounds.start_ns, np.maximum(spans.end_ns, spans.start_ns + 1)))
 
 
 def combine(parts: Iterable[Part]) -> tuple[CollectiveOverlap, ...]:
@@ -140,16 +141,18 @@ def overlap(run: Run) -> tuple[CollectiveOverlap, ...]:
 _MOSTLY_FRAC = 0.6
 
 
-def exposed_in(found: Sequence[CollectiveOverlap]) -> str:
+def exposed_in(found: Sequence[CollectiveOverlap], exposed_ns: float) -> str:
     """Where exposed time is spent: ``in all-reduce`` only where all of it is in that kind of collective.
 
-    ``mostly in all-reduce`` where most of it is, else ``in collectives``: a share beside this is that of all kinds.
+    ``mostly in all-reduce`` where most of it is and in no other kind as well, else ``in collectives``: a share beside
+    this is that of all kinds. ``exposed_ns`` is that of all, in which kinds that run side by side count once.
     """
-    total_ns = sum(row.exposed_ns for row in found)
-    if not total_ns or found[0].name == "unnamed" or found[0].exposed_ns < total_ns * _MOSTLY_FRAC:
+    spent = [row for row in found if row.exposed_ns > 0]
+    most = [row for row in spent if row.exposed_ns >= exposed_ns * _MOSTLY_FRAC]
+    if len(most) != 1 or most[0].name == "unnamed":
         return "in collectives"
-    name = found[0].name.replace("_", "-")
-    return f"in {name}" if found[0].exposed_ns == total_ns else f"mostly in {name}"
+    name = most[0].name.replace("_", "-")
+    return f"in {name}" if len(spent) == 1 else f"mostly in {name}"
 
 
 def _waited(part: Part, window: Window, waits: WindowWaits | None) -> Part:

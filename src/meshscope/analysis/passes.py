@@ -32,7 +32,7 @@ class Pass:
 
     ``start_ns`` is when autograd began on the host, ``computed_ns`` when the last kernel that it launched ended.
     ``ready_ns`` is when each bucket's all-reduce was asked for; ``exposed_ns`` is the time of each beside which nothing
-    was computed, ``after_ns`` the part of it after ``computed_ns``, and ``tail_ns`` the union of such parts.
+    was computed, ``after_ns`` the part of it after ``computed_ns``; ``exposed`` and ``tail`` are the unions of these.
     ``optimizer`` numbers the optimizer's step that comes next, and ``step`` is the profiled one, −1 outside.
     """
 
@@ -48,7 +48,12 @@ class Pass:
     end_ns: Ints
     exposed_ns: Ints
     after_ns: Ints
-    tail_ns: int
+    exposed: Intervals
+    tail: Intervals
+
+    @property
+    def tail_ns(self) -> int:
+        return self.tail.total_ns
 
     @property
     def signature(self) -> tuple[int, ...]:
@@ -122,7 +127,7 @@ def _pass(
     spans = window_.spans
     begin_ns, end_ns = spans.start_ns[row], spans.end_ns[row]
     alone = [difference(union(begin_ns[at : at + 1], end_ns[at : at + 1]), compute) for at in range(len(row))]
-    tail = difference(window(union(begin_ns, end_ns), computed_ns, NEVER), compute)
+    exposed = difference(union(begin_ns, end_ns), compute)
     inside = np.flatnonzero((window_.step_ns[:, 0] <= start_ns) & (start_ns < window_.step_ns[:, 1]))
     return Pass(
         rank=window_.rank,
@@ -137,5 +142,6 @@ def _pass(
         end_ns=end_ns,
         exposed_ns=np.array([one.total_ns for one in alone], dtype=np.int64),
         after_ns=np.array([window(one, computed_ns, NEVER).total_ns for one in alone], dtype=np.int64),
-        tail_ns=tail.total_ns,
+        exposed=exposed,
+        tail=window(exposed, computed_ns, NEVER),
     )

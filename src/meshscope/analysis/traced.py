@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from meshscope.analysis.breakdown import Breakdown, Part, combine, parts, per_step
+from meshscope.analysis.exposure import exposure
 from meshscope.analysis.overlap import exposed_in, overlap
 from meshscope.analysis.standing import shares
 from meshscope.analysis.stragglers import stragglers
@@ -65,7 +66,7 @@ def traced(run: Run) -> Traced:
         is_stepped=stepped is not None,
         mean=mean,
         share=shares(mean) if mean else {},
-        exposed_in=exposed_in(overlap(run)),
+        exposed_in=exposed_in(overlap(run), exposure(run).exposed_ns),
         events=sum(count.read for count in counts),
         dropped=sum(sum(count.dropped.values()) for count in counts),
         repaired=sum(sum(count.repaired.values()) for count in counts),

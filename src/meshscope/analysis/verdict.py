@@ -89,7 +89,7 @@ def _spends(part: str, leader: Row, other: Row, collectives: tuple[CollectiveOve
     slow_frac, fast_frac = (ratio(_parts(step)[part], step.span_ns) for step in (slow, fast))
     against = f"({leader.strategy} {_percent(fast_frac)})"
     if part == "exposed":
-        return f"{other.strategy} leaves {_percent(slow_frac)} of a step exposed{_where(collectives)} {against}"
+        return f"{other.strategy} leaves {_percent(slow_frac)} of a step exposed{_where(collectives, slow)} {against}"
     if part == "compute":
         times = milliseconds(slow.compute_ns), milliseconds(fast.compute_ns)
         return f"{other.strategy} computes {times[0]} ms per step ({leader.strategy} {times[1]} ms)"
@@ -97,8 +97,8 @@ def _spends(part: str, leader: Row, other: Row, collectives: tuple[CollectiveOve
     return f"{other.strategy} {verb} {_percent(slow_frac)} of a step {against}"
 
 
-def _where(collectives: tuple[CollectiveOverlap, ...]) -> str:
-    where = exposed_in(collectives)
+def _where(collectives: tuple[CollectiveOverlap, ...], step: Breakdown) -> str:
+    where = exposed_in(collectives, step.exposed_ns)
     return f", {where}" if where.startswith("mostly") else f" {where}"
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from meshscope.analysis.calls import SYNCHRONIZING
 from meshscope.analysis.clocks import Clock
-from meshscope.analysis.matching import Matched, Matches, matches
+from meshscope.analysis.matching import Matched, Matches, last_to_come, matches
 from meshscope.analysis.parts import per_round, per_run
 from meshscope.analysis.rounds import Round, rounds
 from meshscope.intervals import Intervals, union
@@ -31,8 +31,8 @@ class WindowWaits:
 
     ``wait_ns`` is from the span's start until ``last_rank`` came, at most the whole span; the rest is transfer.
     ``late_ns`` is how much later the rank itself came than the median rank (the earlier of two), 0 when it did not.
-    ``ranks`` is how many took part; alone, a rank waits for nobody (``last_rank`` −1). Waiting is charged to the rank
-    that came last. ``clock`` is the window's own.
+    ``ranks`` is how many took part. Waiting is charged to the rank that came last. Nobody did (``last_rank`` −1) where
+    a rank is alone, or where all came together, as far as their clocks tell. ``clock`` is the window's own.
     """
 
     row: Ints
@@ -55,7 +55,8 @@ class WindowWaits:
 class RankWait:
     """One rank over ``calls`` matched collectives: ``wait + transfer = busy`` (sums over calls).
 
-    It came last ``last`` times, and what the others waited for it then, added up over them, is ``charged_ns``.
+    It came last ``last`` times, and what the others waited for it then, added up over them, is ``charged_ns``. A
+    collective to which all came together is nobody's.
     """
 
     rank: int
@@ -143,7 +144,7 @@ def _residual(found: Matches) -> int | None:
 def _waits(matched: Matched, windows: Round, clocks: dict[int, Clock]) -> list[WindowWaits]:
     ranks = np.array([windows[at].rank for at in matched.at], dtype=np.int32)
     latest_ns = matched.start_ns.max(axis=0)
-    last_rank = ranks[matched.start_ns.argmax(axis=0)] if len(ranks) > 1 else np.full(len(latest_ns), -1, np.int32)
+    last_rank = last_to_come(matched, ranks)
     middle_ns = np.sort(matched.start_ns, axis=0)[(len(ranks) - 1) // 2]
     late_ns = np.maximum(matched.start_ns - middle_ns, 0)
     found = []
@@ -221,14 +222,14 @@ def _added(a: RankWait, b: RankWait) -> RankWait:
 
 
 def charges(waits: WindowWaits, rows: npt.NDArray[np.bool_] | None = None) -> dict[int, int]:
-    """What some of the spans waited (all when None), by the rank for which they did."""
+    """What some of the spans waited (all when None), by the rank for which they did; what is nobody's is left out."""
     last_rank, wait_ns = waits.last_rank, waits.wait_ns
     if rows is not None:
         last_rank, wait_ns = last_rank[rows], wait_ns[rows]
     known, number = np.unique(last_rank, return_inverse=True)
     sums = np.zeros(len(known), dtype=np.int64)
     np.add.at(sums, number.reshape(-1), wait_ns)
-    return {rank: total for rank, total in zip(known.tolist(), sums.tolist(), strict=True) if total}
+    return {rank: total for rank, total in zip(known.tolist(), sums.tolist(), strict=True) if total and rank >= 0}
 
 
 def _rank(rank: int, own: WindowWaits, charged_ns: int) -> RankWait:

@@ -26,7 +26,8 @@ def waiting_words(found: Waiting) -> str:
     if found.residual_ns is not None:
         said += f", their ends within {duration(found.residual_ns)}"
     if not any(records_waits(window) for window in found.windows):  # XLA's own record of waiting is told elsewhere
-        said += f"; {percent(ratio(wait_ns, busy_ns))} of their {duration(busy_ns)} (over ranks) is waiting for peers"
+        said += f"; {percent(ratio(wait_ns, busy_ns))} of their {duration(busy_ns)}, added up over calls and "
+        said += "ranks, is waiting for peers"
     offsets = sorted({clock.offset_ns for clock in found.clocks.values()} - {0})
     if offsets:
         said += f"; clocks set right by up to {duration(max(abs(offset) for offset in offsets))}"

@@ -38,11 +38,16 @@ _BY_KERNEL = "the trace names kernels, not operations"
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """One kind of collective in one window, columns (k,); ``asynchronous`` is None where names do not tell."""
+    """One kind of collective in one window, columns (k,); ``asynchronous`` is None where names do not tell.
+
+    ``alone_ns`` is when each of them runs and nothing is computed, ``exposed_ns`` when any of them does: asynchronous
+    ones run side by side.
+    """
 
     name: tuple[str, ...]
     busy_ns: Ints
-    exposed_ns: Ints
+    alone_ns: Ints
+    exposed_ns: int
     size_bytes: Ints
     asynchronous: int | None
 
@@ -59,7 +64,8 @@ class Called:
 
 @dataclass(frozen=True)
 class XlaCollective:
-    """One kind over all devices. ``per_step`` is for one device, NaN where no step is complete.
+    """One kind over all devices. ``per_step`` is for one device, NaN where no step is complete. ``busy_ns`` adds up the
+    calls, ``exposed_ns`` the devices, on each of which calls that run side by side count once.
 
     ``asynchronous`` of ``count`` have a start and a done of their own, None where that cannot be told. ``small`` of
     ``sized`` whose size is known are under :data:`SMALL_BYTES`; ``is_scattered`` says that there are many in a step
@@ -113,7 +119,8 @@ def measure(window: Window) -> dict[str, Piece]:
         found[spans.collectives[code] if code >= 0 else ""] = Piece(
             name=tuple(names[one] for one in spans.name[row].tolist()),
             busy_ns=end_ns - start_ns,
-            exposed_ns=np.array([one.total_ns for one in alone], dtype=np.int64),
+            alone_ns=np.array([one.total_ns for one in alone], dtype=np.int64),
+            exposed_ns=difference(union(start_ns, end_ns), compute).total_ns,
             size_bytes=spans.size_bytes[row],
             asynchronous=int(is_start[mine].sum()) if tells else None,
         )
@@ -170,7 +177,7 @@ def _instruction(name: str) -> str:
 def _longest(some: Sequence[Piece]) -> tuple[Called, ...]:
     rows: dict[str, list[tuple[int, int]]] = {}
     for one in some:
-        for name, exposed_ns, size in zip(one.name, one.exposed_ns.tolist(), one.size_bytes.tolist(), strict=True):
+        for name, exposed_ns, size in zip(one.name, one.alone_ns.tolist(), one.size_bytes.tolist(), strict=True):
             rows.setdefault(name, []).append((exposed_ns, size))
     found = [_called(name, calls) for name, calls in rows.items()]
     return tuple(sorted(found, key=lambda one: (-one.exposed_ns, one.name))[:FEW])
@@ -183,9 +190,7 @@ def _called(name: str, calls: Sequence[tuple[int, int]]) -> Called:
 
 
 def _collective(name: str, some: Sequence[Piece], steps: int, *, can_combine: bool) -> XlaCollective:
-    busy_ns, exposed_ns, sizes = (
-        np.concatenate([getattr(one, column) for one in some]) for column in ("busy_ns", "exposed_ns", "size_bytes")
-    )
+    busy_ns, sizes = (np.concatenate([getattr(one, column) for one in some]) for column in ("busy_ns", "size_bytes"))
     told = [one.asynchronous for one in some if one.asynchronous is not None]
     sized, small = int((sizes >= 0).sum()), int(((sizes >= 0) & (sizes < SMALL_BYTES)).sum())
     per_step = ratio(len(busy_ns), steps)
@@ -195,7 +200,7 @@ def _collective(name: str, some: Sequence[Piece], steps: int, *, can_combine: bo
         per_step=per_step,
         asynchronous=sum(told) if len(told) == len(some) else None,
         busy_ns=int(busy_ns.sum()),
-        exposed_ns=int(exposed_ns.sum()),
+        exposed_ns=sum(one.exposed_ns for one in some),
         median_ns=float(np.median(busy_ns)),
         sized=sized,
         small=small,

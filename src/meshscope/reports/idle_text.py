@@ -25,10 +25,11 @@ CAUSES = {
 }
 
 _BOUND = {
-    "launch": "launch-bound: the device waits for the host to launch its next work",
+    "launch": "launch-bound: the device waits, never for long, for the host to launch its next work",
+    "host": "host-bound: the device waits for the host to launch its next work",
     "input": "input-bound: the device waits for the next batch",
-    "sync": "sync-bound: the device waits while the host synchronizes",
-    "allocation": "bound by allocation: the device waits while the host allocates or frees memory",
+    "sync": "host-bound: the device waits while the host synchronizes",
+    "allocation": "host-bound: the device waits while the host allocates or frees memory",
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from meshscope.analysis.critical_path import CriticalPath, critical_paths
 from meshscope.analysis.what_if import EVEN, FREE, HOST, TWICE, WhatIf
 from meshscope.reports.columns import wrapped
@@ -9,6 +11,8 @@ from meshscope.run import Run
 from meshscope.units import duration, percent, ranges, ratio, size
 
 MOST = 4
+LEAST_FRAC = 0.0005
+LEAST_APART_FRAC = 0.02
 
 _PARTS = {
     "late_start": "a rank that began late",
@@ -31,7 +35,7 @@ def path_lines(run: Run) -> list[str]:
         return []
     lines = wrapped(_path(found[-1]), hanging="  ")
     if found[-1].what_ifs:
-        lines += wrapped(_what_ifs(found[-1]), hanging="  ")
+        lines += wrapped(_what_ifs(found[-1], run), hanging="  ")
     return lines
 
 
@@ -40,23 +44,39 @@ def _path(found: CriticalPath) -> str:
     word = "step" if len(found.steps) == 1 else "steps"
     of = f"{word} {ranges(found.steps)}" if found.steps else "the whole windows"
     parts = sorted(found.parts.items(), key=lambda part: -part[1])
-    shares = ", ".join(f"{_PARTS.get(name, name)} {percent(ratio(ns, found.of_ns))}" for name, ns in parts[:MOST])
+    parts = [part for part in parts[:MOST] if part[1] >= LEAST_FRAC * found.of_ns]
+    shares = ", ".join(f"{_PARTS.get(name, name)} {percent(ratio(ns, found.of_ns))}" for name, ns in parts)
     said = f"critical path of {of}, {duration(found.of_ns)}: {shares}"
     if len(found.ranks) > 1:
         ranks = sorted(found.by_rank.items(), key=lambda rank: -rank[1])[:MOST]
         said += "; through " + ", ".join(f"rank {rank} ({percent(ratio(ns, found.of_ns))})" for rank, ns in ranks)
-    return said
+    return said + ("; no wait of a host for its device is recorded" if found.is_unchecked else "")
 
 
-def _what_ifs(found: CriticalPath) -> str:
+def _what_ifs(found: CriticalPath, run: Run) -> str:
     answers = sorted(found.what_ifs, key=lambda one: one.total_ns)
     buckets = [one for one in answers if one.bucket_bytes is not None]
     best = [one for one in buckets[:1] if one.saved_frac > 0]
     answers = [one for one in answers if one.bucket_bytes is None or one in best]
     said = "; ".join(f"{_question(one)} {duration(one.step_ns)} (−{percent(one.saved_frac)})" for one in answers)
     each = duration(found.of_ns / max(1, len(found.steps)))
-    unit = f"a step of {each}" if found.steps else f"the {each}"
+    unit = f"a step of {each}{_between_marks(found, run)}" if found.steps else f"the {each}"
     return f"replayed with one thing changed and no other effect, {unit} would take: {said}"
+
+
+def _between_marks(found: CriticalPath, run: Run) -> str:
+    """How long a step takes by its marks, where that is another time: other lines are about that one.
+
+    A device comes to a step when it is through with the one before, which may be long after its host.
+    """
+    windows = [one for one in run.windows if one.rank in found.ranks and set(found.steps) <= set(one.steps)]
+    lengths_ns = [one.step_ns[np.isin(one.steps, found.steps)] @ np.array([-1, 1]) for one in windows]
+    marked_ns = float(np.mean(np.concatenate(lengths_ns))) if lengths_ns else 0.0
+    each_ns = found.of_ns / len(found.steps)
+    if not marked_ns or abs(each_ns - marked_ns) <= LEAST_APART_FRAC * each_ns:
+        return ""
+    whose = "the hosts'" if any(one.framework == "torch" and one.device_kind == "gpu" for one in windows) else "its"
+    return f" ({duration(marked_ns)} between {whose} marks)"
 
 
 def _question(found: WhatIf) -> str:

@@ -26,12 +26,13 @@ def _ddp(found: Ddp) -> str:
     sizes = [bucket.size_bytes for bucket in found.buckets if bucket.size_bytes is not None]
     of = f" of {size(min(sizes))} to {size(max(sizes))}" if sizes else ""
     said = f"ddp: {counted(len(found.buckets), 'bucket')}{of}; after the last computation of the mean backward pass, "
-    said += f"all-reduces are exposed for {duration(found.tail_ns)}; in all that is {percent(found.tail_frac)} of "
-    said += duration(found.covered_ns)
+    said += f"all-reduces are exposed for {duration(found.tail_ns)}"
+    said += f" ({duration(found.waited_ns)} of it waiting for a late rank)" if found.waited_ns else ""
+    said += f"; in all that is {percent(found.tail_frac)} of {duration(found.covered_ns)}"
     if found.buckets:
         last = found.buckets[-1]
         said += f"; the last bucket is ready {duration(last.ready_ns)} into the pass and exposed for "
-        said += duration(last.exposed_ns)
+        said += f"{duration(last.exposed_ns)}, {duration(last.after_ns)} of it after that computation"
     if found.repeats:
         said += f"; before {counted(found.repeats, 'optimizer step')} gradients were all-reduced more than once, "
         said += f"{duration(found.repeated_ns)} exposed: accumulate under no_sync()"
@@ -44,7 +45,7 @@ def _ddp(found: Ddp) -> str:
 
 def _fsdp(found: Fsdp) -> str:
     said = f"fsdp: {found.hidden} of {counted(found.gathers, 'all-gather')} are mostly under compute "
-    said += f"({percent(found.hidden_frac)} of their time); its collectives are exposed for "
+    said += f"({percent(found.hidden_frac)} of their time); FSDP's collectives are exposed for "
     said += f"{duration(found.exposed_ns)} of {duration(found.covered_ns)} (over ranks)"
     if found.modules:
         said += f"; most by {_module(found.modules[0])}"

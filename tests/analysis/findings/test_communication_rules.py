@@ -91,6 +91,30 @@ def test_an_all_reduce_after_the_backward_pass_is_an_exposed_tail_with_a_smaller
     assert "bucket_cap_mb=20" in found.fix
 
 
+def test_tails_behind_the_marks_of_their_steps_cost_what_they_take_in_one() -> None:
+    """The host is through with a step before the device comes to its tail; the device is through 600 ns later."""
+    made = made_window(passes(3, tail_ns=40), steps=[(0, 70), (200, 270), (400, 470)])
+    found = only("exposed-tail", run(windows=[replace(made, end_ns=made.end_ns + 600)]))
+    # The device needs 200 for each, from pass to pass; the marks are 70 apart.
+    assert (found.cost_ns, found.cost_frac) == (40, pytest.approx(40 / 200))
+    assert found.of == "the 200 ns that a step takes a device"
+
+
+def test_a_tail_in_which_a_late_rank_is_waited_for_is_no_bucket_s() -> None:
+    """Rank 1's backward pass computes for 40 ns longer: of the all-reduce's 41 behind rank 0's last kernel, 40 wait."""
+    early, late = passes(3, tail_ns=41), passes(3, tail_ns=41)
+    late = [
+        replace(one, start_ns=one.start_ns + 45) if one.collective
+        else replace(one, end_ns=one.end_ns + 40) if one.end_ns - one.start_ns == 68
+        else one
+        for one in late
+    ]  # fmt: skip
+    both = [made_window(spans, rank=rank, world=2, steps=[(0, 600)]) for rank, spans in enumerate((early, late))]
+    assert "exposed-tail" not in codes(run(windows=both))
+    alone = only("exposed-tail", run(windows=both[:1]))
+    assert "waiting for a late rank could not be told from transfer: only rank 0's trace is here" in said(alone)
+
+
 def test_a_short_tail_two_passes_or_shared_cores_are_no_finding() -> None:
     assert "exposed-tail" not in codes(run(windows=[made_window(passes(3, tail_ns=5), steps=[(0, 600)])]))
     assert "exposed-tail" not in codes(run(windows=[made_window(passes(2, tail_ns=40), steps=[(0, 400)])]))
@@ -197,6 +221,18 @@ def test_devices_that_communicate_and_compute_in_turns_do_not_overlap() -> None:
     found = only("no-overlap", timeline(APART))
     assert found.cost_frac == pytest.approx(0.5)
     assert "0.0 % of the time of collectives is under compute" in said(found)
+
+
+def test_collectives_side_by_side_cost_their_time_once() -> None:
+    """An all-gather and a reduce-scatter take the same 12 parts of a step of 20."""
+    beside = """
+        0 compute        ########............########............
+        0 all_gather     ........############........############
+        0 reduce_scatter ........############........############
+        0 step           aaaaaaaaaaaaaaaaaaaabbbbbbbbbbbbbbbbbbbb
+    """
+    found = only("no-overlap", timeline(beside, tells_wait=False))
+    assert (found.cost_ns, found.cost_frac) == (120, pytest.approx(0.6))
 
 
 def test_some_overlap_nothing_to_hide_behind_and_shared_cores_are_no_finding() -> None:

@@ -64,6 +64,36 @@ def test_short_kernels_that_are_launched_late_are_launch_bound() -> None:
     assert 'mode="reduce-overhead"' in found.fix
 
 
+def test_a_pause_of_the_host_is_no_launch_bound_however_short_the_kernels() -> None:
+    """320 µs of short kernels one behind the other, then a second of Python, four times."""
+    spans: list[Made] = []
+    for step in range(4):
+        at = step * 1_000 * MS
+        for number in range(40):
+            call = launch(at + number * 8_000, at + number * 8_000 + 1_000)
+            begin = at + 400_000 + number * 8_000
+            spans += [call, kernel(begin, begin + 8_000, call)]
+    paused = run(windows=[window(spans, steps=[(at * 1_000 * MS, (at + 1) * 1_000 * MS) for at in range(4)])])
+    assert codes(paused) == ["host-bound"]
+
+
+def test_idle_time_in_steps_is_not_thinned_by_what_is_traced_behind_them() -> None:
+    """Four steps of 100 ms, each half idle for a synchronization; then 400 ms of work that is no step's."""
+    spans: list[Made] = []
+    for step in range(4):
+        at = step * 100 * MS
+        call = launch(at, at + 10)
+        spans += [call, kernel(at + 10, at + 50 * MS, call), host(at + 20, at + 99 * MS, "cudaStreamSynchronize")]
+    more = launch(400 * MS, 400 * MS + 10)
+    spans += [more, kernel(400 * MS + 10, 800 * MS, more)]
+    found = only(
+        "host-bound", run(windows=[window(spans, steps=[(at * 100 * MS, (at + 1) * 100 * MS) for at in range(4)])])
+    )
+    assert found.cost_ns == pytest.approx(49 * MS, rel=0.001)
+    assert found.cost_frac == pytest.approx(0.49, rel=0.001)
+    assert "49.0 ms of the mean profiled step of 100 ms" in said(found)
+
+
 def test_long_kernels_that_are_launched_late_are_host_bound() -> None:
     found = only("host-bound", launched(50_000, apart_ns=50_000))
     assert "had not launched the next kernel" in said(found)

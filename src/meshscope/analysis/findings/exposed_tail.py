@@ -1,15 +1,16 @@
 """Exposed tail bucket: DDP's last all-reduces run when the backward pass has nothing left to compute.
 
-Fires from three backward passes of a rank on whose tails take a twentieth of the traced time: some tail there always
-is, because the last gradients are ready last. Not on CPU ranks that share their cores.
+Fires from three backward passes of a rank on whose tails take a twentieth of a traced step: some tail there always is,
+because the last gradients are ready last. Waiting for a late rank, where it is known, is left out: no bucket size wins
+that back. Not on CPU ranks that share their cores.
 """
 
 from __future__ import annotations
 
 from meshscope.analysis.critical_path import critical_paths
 from meshscope.analysis.ddp import Ddp, ddp
-from meshscope.analysis.findings.rule import Finding, Rule, share
-from meshscope.analysis.findings.whole import shares_cores, traced_step
+from meshscope.analysis.findings.rule import Cost, Finding, Rule, of_traced, part
+from meshscope.analysis.findings.whole import Whole, shares_cores, traced_step
 from meshscope.run import Run
 from meshscope.units import counted, duration, percent, size
 
@@ -23,31 +24,62 @@ def exposed_tail(run: Run) -> tuple[Finding, ...]:
     if shares_cores(run):
         return ()
     found = ddp(run)
-    if found is None or found.passes < FEWEST_PASSES * len(found.ranks) or not found.tail_frac >= LEAST_FRAC:
+    if found is None or found.passes < FEWEST_PASSES * len(found.ranks):
+        return ()
+    cost = _cost(found, run)
+    if not cost.cost_frac >= LEAST_FRAC:
         return ()
     last = found.buckets[-1] if found.buckets else None
     said = [
         f"in the mean of {counted(found.passes, 'backward pass', 'backward passes')} all-reduces are exposed "
-        f"for {duration(found.tail_ns)} after the last computation, {percent(found.tail_frac)} of the time traced"
+        f"for {duration(found.tail_ns)} after the last computation{_waiting(found, run)}"
     ]
     if last is not None:
         of = f"of {size(last.size_bytes)} " if last.size_bytes is not None else ""
         said.append(
             f"the last of {counted(len(found.buckets), 'bucket')} {of}is ready {duration(last.ready_ns)} into a pass "
-            f"that computes for {duration(found.computed_ns)}, and is exposed for {duration(last.exposed_ns)}"
+            f"that computes for {duration(found.computed_ns)}, and is exposed for {duration(last.after_ns)} after it"
         )
     best_bytes, words = _best(run)
     return (
         Finding(
             code=FINDING.code,
             title="exposed tail bucket",
-            **vars(share(found.tail_frac, traced_step(run))),
+            **vars(cost),
             evidence=(*said, *words),
             advice="The last bucket has nothing left to hide under; a smaller one ends sooner. Where all of "
             "communication is longer than the backward pass, only fewer bytes help.",
             fix=_fix(best_bytes or _smaller(found)),
         ),
     )
+
+
+def _cost(found: Ddp, run: Run) -> Cost:
+    """What transfers in the tails of a step; devices may come to them behind the step's marks on the host."""
+    tail_ns = found.tail_ns - found.waited_ns
+    if found.passes_per_step > 0:
+        return part(tail_ns * found.passes_per_step, _step(found, run))
+    ranks = len(found.ranks)
+    return of_traced(tail_ns * found.passes / ranks, found.covered_ns / ranks)
+
+
+def _step(found: Ddp, run: Run) -> Whole:
+    """The traced step; what devices need for one where that is longer, because hosts are ahead of them."""
+    whole, device_ns = traced_step(run), found.device_step_ns
+    if not device_ns > whole.ns:
+        return whole
+    return Whole(device_ns, f"the {duration(device_ns)} that a step takes a device")
+
+
+def _waiting(found: Ddp, run: Run) -> str:
+    said = f", of which they wait {duration(found.waited_ns)} for a late rank" if found.waited_ns else ""
+    if not found.unmatched:
+        return said
+    ranks = {window.rank for window in run.windows}
+    why = f"only rank {min(ranks)}'s trace is here" if len(ranks) == 1 else "not all were matched over ranks"
+    passes = counted(found.passes, "pass", "passes")
+    of = "" if found.unmatched == found.passes else f" in {found.unmatched} of {passes}"
+    return f"{said}; waiting for a late rank could not be told from transfer{of}: {why}"
 
 
 def _best(run: Run) -> tuple[int, tuple[str, ...]]:

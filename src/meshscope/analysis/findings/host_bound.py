@@ -1,70 +1,62 @@
 """Host-bound: the device waits for a host that synchronizes, allocates, or runs long stretches between launches.
 
-Fires when a device is idle for a tenth of the traced time for one of these, and its kernels are not merely short (then
-it is launch-bound).
+Fires when a device is idle for a tenth of a traced step for one of these, and not merely because its kernels are short
+(then it is launch-bound).
 """
 
 from __future__ import annotations
 
-from meshscope.analysis.findings.launch_bound import is_short
-from meshscope.analysis.findings.rule import Finding, Rule, share
-from meshscope.analysis.findings.whole import traced_step
-from meshscope.analysis.flight_words import ranks_words
+from meshscope.analysis.findings.idle_cost import bound_by, cost, words
+from meshscope.analysis.findings.rule import Finding, Rule
 from meshscope.analysis.idle import Idle, idle
-from meshscope.analysis.launches import Launches, launches
 from meshscope.run import Run
 from meshscope.units import duration, percent, ratio
 
 _BECAUSE = {
     "sync": "the host waited for it (a synchronization) and launched the next kernel only then",
     "allocation": "the host was allocating or freeing device memory",
-    "launch": "the host ran operators, Python or the optimizer and had not launched the next kernel",
+    "host": "the host was in operators, Python, the optimizer or launch calls and had not launched the next kernel",
 }
 _ADVICE = {
     "sync": "Do not read values of the device in every step: .item(), print(loss) and copies to pageable memory wait "
     "for it.",
     "allocation": "Let the allocator keep its memory: no empty_cache() in the loop, and segments that can grow.",
-    "launch": "Take work out of the loop between launches: compile the model, use a fused optimizer, log less often.",
+    "host": "Take work out of the loop between launches: compile the model, use a fused optimizer, log less often.",
 }
 _FIXES = {
     "sync": """if step % 50 == 0: print(loss.item())   # not in every step
 batch = batch.pin_memory().to(device, non_blocking=True)
 torch.cuda.set_sync_debug_mode("warn")   # names what synchronizes""",
     "allocation": "PYTORCH_ALLOC_CONF=expandable_segments:True torchrun …",
-    "launch": """model = torch.compile(model)
+    "host": """model = torch.compile(model)
 optimizer = torch.optim.AdamW(parameters, fused=True)""",
 }
 
 
 def host_bound(run: Run) -> tuple[Finding, ...]:
-    bound = [one for one in launches(run) if one.bound in _BECAUSE and not (one.bound == "launch" and is_short(one))]
+    bound = bound_by(run, *_BECAUSE)
     if not bound:
         return ()
-    most = max(bound, key=lambda one: one.bound_frac)
-    alike = tuple(one.rank for one in bound if one.bound == most.bound)
+    most = bound[0]
+    alike = tuple(sorted(one.rank for one in bound if one.bound == most.bound))
     causes = next(one for one in idle(run) if one.rank == most.rank)
     return (
         Finding(
             code=FINDING.code,
             title="host-bound",
             ranks=alike,
-            **vars(share(most.bound_frac, traced_step(run))),
-            evidence=(_idle(most), _causes(causes)),
+            **vars(cost(most, run)),
+            evidence=(f"{words(most, run)} because {_BECAUSE[most.bound]}", _causes(causes)),
             advice=_ADVICE[most.bound],
             fix=_FIXES[most.bound],
         ),
     )
 
 
-def _idle(most: Launches) -> str:
-    who = ranks_words([most.rank])
-    return f"{who}: its device is idle for {percent(most.bound_frac)} of the time traced because {_BECAUSE[most.bound]}"
-
-
 def _causes(found: Idle) -> str:
     largest = sorted(found.causes.items(), key=lambda cause: -cause[1])[:3]
     shares = ", ".join(f"{name} {percent(ratio(ns, found.idle_ns))}" for name, ns in largest)
-    return f"of its {duration(found.idle_ns)} of idle time: {shares}"
+    return f"of all its {duration(found.idle_ns)} of idle time: {shares}"
 
 
 FINDING = Rule("host-bound", host_bound)

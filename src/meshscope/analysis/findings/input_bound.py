@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from meshscope.analysis.findings.idle_cost import bound_by, cost, words
 from meshscope.analysis.findings.rule import Cost, Finding, Rule, share
-from meshscope.analysis.findings.whole import traced_step, usual_step
+from meshscope.analysis.findings.whole import usual_step
 from meshscope.analysis.flight_words import ranks_words
-from meshscope.analysis.launches import launches
 from meshscope.analysis.slow_steps import FEWEST, InputWait, input_waits
 from meshscope.analysis.steps import measured_steps
 from meshscope.run import Run
@@ -76,12 +76,11 @@ def _each(most: InputWait, slow: list[InputWait]) -> tuple[str, ...]:
 
 
 def _traced(run: Run) -> Found | None:
-    bound = [one for one in launches(run) if one.bound == "input"]
+    bound = bound_by(run, "input")
     if not bound:
         return None
-    most = max(bound, key=lambda one: one.bound_frac)
-    said = f"rank {most.rank}'s device is idle for {percent(most.bound_frac)} of the time traced while its host loads"
-    return share(most.bound_frac, traced_step(run)), (said,), tuple(one.rank for one in bound)
+    said = f"{words(bound[0], run)} while its host loads"
+    return cost(bound[0], run), (said,), tuple(sorted(one.rank for one in bound))
 
 
 FINDING = Rule("input-bound", input_bound)

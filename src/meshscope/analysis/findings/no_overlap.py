@@ -9,6 +9,7 @@ ranks that share their cores.
 from __future__ import annotations
 
 from meshscope.analysis.breakdown import measure
+from meshscope.analysis.exposure import exposure
 from meshscope.analysis.findings.rule import Finding, Rule, part
 from meshscope.analysis.findings.whole import shares_cores, traced_step
 from meshscope.analysis.overlap import CollectiveOverlap, overlap
@@ -30,11 +31,9 @@ _FIX_JAX = 'XLA_FLAGS="--xla_gpu_enable_latency_hiding_scheduler=true"'
 def no_overlap(run: Run) -> tuple[Finding, ...]:
     if shares_cores(run):
         return ()
-    found = overlap(run)
-    busy_ns, exposed_ns = sum(one.busy_ns for one in found), sum(one.exposed_ns for one in found)
-    hidden_frac = ratio(busy_ns - exposed_ns, busy_ns)
-    waited_ns = sum(one.wait_ns or 0 for one in found)
-    cost = part(max(0, exposed_ns - waited_ns), traced_step(run))
+    found, total = overlap(run), exposure(run)
+    hidden_frac = ratio(total.busy_ns - total.exposed_ns, total.busy_ns)
+    cost = part(total.exposed_ns - total.waited_ns, traced_step(run))
     if not hidden_frac <= MOST_HIDDEN_FRAC or not cost.cost_frac >= LEAST_FRAC or _calls(found) < FEWEST_CALLS:
         return ()
     if not _computing_frac(run) >= LEAST_FRAC:
@@ -46,8 +45,8 @@ def no_overlap(run: Run) -> tuple[Finding, ...]:
             title="no overlap of communication and compute",
             **vars(cost),
             evidence=(
-                f"{percent(hidden_frac)} of the time of collectives is under compute; {duration(exposed_ns)} are not"
-                + (f", of which {duration(waited_ns)} wait for a late rank" if waited_ns else ""),
+                f"{percent(hidden_frac)} of the time of collectives is under compute; {duration(total.exposed_ns)} are "
+                "not" + (f", of which {duration(total.waited_ns)} wait for a late rank" if total.waited_ns else ""),
                 f"most by {most.name.replace('_', '-')}: {duration(most.exposed_ns)} in {counted(most.count, 'call')}",
             ),
             advice="Start each collective before what does not need it, and wait where its result is used.",

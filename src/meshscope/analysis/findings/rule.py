@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from meshscope.analysis.findings.whole import Whole
+from meshscope.analysis.findings.whole import Whole, traced_step
+from meshscope.intervals import Intervals, union
 from meshscope.run import Run
+from meshscope.spans import Window
+from meshscope.units import duration
 
 
 @dataclass(frozen=True)
@@ -68,3 +71,24 @@ def share(frac: float, whole: Whole) -> Cost:
 def part(ns: float, whole: Whole) -> Cost:
     """``ns`` of ``whole``; nothing where one of them is not known."""
     return share(ns / whole.ns, whole) if whole.is_known else Cost()
+
+
+def per_step(lost: Mapping[Window, Intervals], run: Run) -> Cost:
+    """What some windows lose: in their complete steps, in the mean over those.
+
+    What lies behind the last step or before the first is no part of a step, however long the window goes on there.
+    Where none of them has a step it is the mean over ranks of all that they trace.
+    """
+    windows = [window for window in lost if window.steps]
+    if windows:
+        bounds = [union(window.step_ns[:, 0], window.step_ns[:, 1]) for window in windows]
+        in_steps_ns = sum((lost[window] & inside).total_ns for window, inside in zip(windows, bounds, strict=True))
+        return part(in_steps_ns / sum(len(window.steps) for window in windows), traced_step(run))
+    ranks = max(1, len({window.rank for window in lost}))
+    span_ns = sum(window.end_ns - window.start_ns for window in lost) / ranks
+    return of_traced(sum(found.total_ns for found in lost.values()) / ranks, span_ns)
+
+
+def of_traced(ns: float, span_ns: float) -> Cost:
+    """``ns`` of the time that was traced of a rank, where there is no step to count it in."""
+    return part(ns, Whole(span_ns, f"the {duration(span_ns)} traced of a rank"))

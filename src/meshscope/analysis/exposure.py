@@ -1,0 +1,71 @@
+"""All collectives together: how long any of them ran, ran exposed, and ran exposed only to wait for a late rank.
+
+Collectives that run side by side count once, so none of these is longer than the step. Sums over kinds can be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from meshscope.analysis.parts import per_run
+from meshscope.analysis.waiting import WindowWaits, records_waits, waiting
+from meshscope.intervals import EMPTY, Intervals, union
+from meshscope.run import Run
+from meshscope.spans import Kind, SpanTable, Window
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """The mean complete step over ranks and steps; over whole windows, in the mean over them, where none is complete.
+
+    ``exposed_ns`` of ``busy_ns`` have no compute beside them, and in ``waited_ns`` of those collectives do nothing but
+    wait for a late rank, as far as that is known: 0 says that it is not, or that nobody does.
+    """
+
+    busy_ns: float = 0.0
+    exposed_ns: float = 0.0
+    waited_ns: float = 0.0
+
+
+@per_run
+def exposure(run: Run) -> Exposure:
+    """Zeros where no window has device work."""
+    windows = [window for window in run.windows if window.device_kind != "none"]
+    stepped = [window for window in windows if window.steps]
+    count = sum(len(window.steps) for window in stepped) or len(windows)
+    if not windows:
+        return Exposure()
+    waits = waiting(run).windows
+    found = [_measured(window, waits.get(window)) for window in stepped or windows]
+    busy_ns, exposed_ns, waited_ns = (sum(column) / count for column in zip(*found, strict=True))
+    return Exposure(busy_ns, exposed_ns, waited_ns)
+
+
+def _measured(window: Window, waits: WindowWaits | None) -> tuple[int, int, int]:
+    """Of one window, summed over its steps: busy, exposed, waited."""
+    spans = window.spans
+    busy = spans.busy(Kind.COLLECTIVE)
+    if window.steps:
+        busy = busy & union(window.step_ns[:, 0], window.step_ns[:, 1])
+    exposed = busy - spans.busy(Kind.COMPUTE)
+    return busy.total_ns, exposed.total_ns, (waited(window, waits) & exposed).total_ns
+
+
+def waited(window: Window, waits: WindowWaits | None) -> Intervals:
+    """When collectives wait for a late rank and none of them transfers: by the trace where it records that, else by
+    matching. What could not be matched transfers, for all that is known."""
+    spans = window.spans
+    if records_waits(window):
+        return _union(spans, (spans.kind == Kind.WAIT) & (spans.collective >= 0))
+    if waits is None:
+        return EMPTY
+    unmatched = spans.kind == Kind.COLLECTIVE
+    unmatched[waits.row] = False
+    return waits.waiting(np.ones(len(waits.row), dtype=bool)) - _union(spans, unmatched)
+
+
+def _union(spans: SpanTable, rows: npt.NDArray[np.bool_]) -> Intervals:
+    return union(spans.start_ns[rows], spans.end_ns[rows])
