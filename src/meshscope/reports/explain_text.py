@@ -11,6 +11,7 @@ from meshscope.analysis.explaining.words import Said, paragraphs
 from meshscope.reports.columns import encodable, room
 
 _INDENT = "    "
+_NAMES = 20
 
 
 def explain_report(found: Sequence[Explanation], *, encoding: str | None = None) -> str:
@@ -28,7 +29,7 @@ def numbers_report(
 ) -> str:
     """What can be explained, by group, a line each."""
     lines: list[str] = []
-    longest = min(max((len(number.name) for _, numbers in found for number in numbers), default=0), room() // 2)
+    longest = min(max((len(number.name) for _, numbers in found for number in numbers), default=0), _NAMES)
     for group, numbers in found:
         lines += ["", group.title]
         for number in numbers:

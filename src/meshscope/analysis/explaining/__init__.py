@@ -94,10 +94,10 @@ def _check(run: Run, number: Number, rank: int | None, step: int | None) -> None
         ranks = sorted({window.rank for window in run.windows} | {entry.rank for entry in run.memory}
                        | {record.rank for record in run.records})  # fmt: skip
         if rank not in ranks:
-            there = f"There are ranks {ranges(ranks)}." if ranks else "Nothing was recorded of its ranks."
+            there = f"Its ranks: {ranges(ranks)}." if ranks else "Nothing was recorded of its ranks."
             raise InputError(f"{run.name} has no rank {rank}.", hint=there)
     if step is not None and step not in (known := _steps(run, number)):
-        there = f"There are steps {ranges(known)}." if known else "No whole step was recorded."
+        there = f"Steps that it can be told of: {ranges(known)}." if known else "No whole step was recorded."
         raise InputError(f"{run.name} has no step {step} for {number.name}.", hint=there)
 
 

@@ -19,7 +19,7 @@ _HOW = {
 }
 _FIELDS = {
     "peak": ("peak_bytes", "peak_bytes", "The most memory that a rank held, as far as its instrument sees.",
-             "what the instrument does not see: other allocators, the framework itself, other processes"),
+             "other allocators, the framework itself, and other processes"),
     "reserved": ("reserved_bytes", "pool_bytes", "What the caching allocator of a rank keeps from the system.",
                  "memory outside that allocator"),
     "in_use": ("in_use_bytes", "in_use_bytes", "What a rank's allocator had given out at the newest measurement.",
@@ -106,7 +106,25 @@ def _figure(run: Run, rank: RankMemory, field: str, attribute: str) -> Figure | 
         return None
     if field == "peak_bytes" and rank.record is None and not _is_measured(run, rank):
         return _derived(run, rank)
-    return Figure(f"{field.removesuffix('_bytes').replace('_', ' ')} of rank {rank.rank}", value, "bytes")
+    called = f"{field.removesuffix('_bytes').replace('_', ' ')} of rank {rank.rank}"
+    growth = _growth(run, rank) if field == "peak_bytes" and rank.record is None else None
+    if growth is None or growth.value > value:
+        return Figure(called, value, "bytes")
+    # Of the two, the recording keeps the sum alone: the trace tells the growth, and the other is what is left.
+    before = Figure("alive before the window and not cleared in it", value - int(growth.value), "bytes")
+    return made(called, SUM, before, growth, unit="bytes")
+
+
+def _growth(run: Run, rank: RankMemory) -> Figure | None:
+    """What the allocator grew by in the window that a recorded, derived peak is of; None where no trace tells it."""
+    entries = [entry for entry in run.memory if entry.rank == rank.rank and entry.peak_bytes >= 0]
+    if rank.peak_how != "derived" or not entries:
+        return None
+    for window in run.windows:
+        grown_bytes = growth_bytes(window)
+        if window.rank == rank.rank and entries[-1].step in window.steps and grown_bytes is not None:
+            return Figure("most that the allocator grew in the window", grown_bytes, "bytes")
+    return None
 
 
 def _is_measured(run: Run, rank: RankMemory) -> bool:

@@ -58,11 +58,11 @@ _SAID = {
     ),
     "idle": (
         "Time in which neither compute nor a collective nor a copy ran on the rank",
-        "collectives that only wait for peers: those count as busy",
+        "collectives that only wait for peers (they count as busy)",
     ),
     "wait": (
         "Time in which collectives of the rank waited for their peers",
-        "waiting of other kinds: for the host, for data, for a stream",
+        "waiting for the host, for data or for a stream",
     ),
 }
 _ALSO = {
@@ -170,7 +170,7 @@ def _case(
         places=tuple(place(one.window, one.steps) for one in mine),
         evidence=behind(asked, what, mine),
         events=events(windows),
-        notes=_notes(what, mine),
+        notes=_notes(asked, what, mine),
     )
 
 
@@ -227,8 +227,9 @@ def _waits(asked: Asked, mine: Sequence[Counting]) -> Evidence:
     return evidence(picks, "spans in which it waits")
 
 
-def _notes(what: str, mine: Sequence[Counting]) -> tuple[str, ...]:
-    notes = ["spans at the same time are joined before they are added"] if what in _KINDS and what != "span" else []
+def _notes(asked: Asked, what: str, mine: Sequence[Counting]) -> tuple[str, ...]:
+    notes = [] if asked.step is None else [f"of step {asked.step} alone, not the mean"]
+    notes += ["spans at the same time are joined before they are added"] if what in _KINDS and what != "span" else []
     if any(one.window.device_kind == "cpu" for one in mine) and what in ("compute", "hidden", "exposed", "busy"):
         notes.append("on a CPU rank compute is operators, without the waits inside them")
     return tuple(notes)

@@ -53,6 +53,7 @@ def exact(value: float, unit: str = "") -> str:
         digits = f"{value:,.0f}".replace(",", "\u202f")
     else:
         digits = f"{value:.9g}" if abs(value) < 1e9 else f"{value:,.1f}".replace(",", "\u202f")
+    digits = digits.replace("-", "−", 1) if value < 0 else digits
     if unit in ("frac", "×"):
         return digits
     return f"{digits} {_noun(value, unit)}".rstrip()
