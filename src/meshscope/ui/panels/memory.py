@@ -9,6 +9,7 @@ from textual.strip import Strip
 from meshscope.analysis.memory import CATEGORIES, Category, RankMemory, held_bytes, memory
 from meshscope.ui.marks.bars import stacked
 from meshscope.ui.marks.cells import Line, Piece, aired, left, right, strips, wrapped
+from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.sparkline import sparkline
 from meshscope.ui.palette import TEXTURES, texture
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
@@ -93,7 +94,7 @@ def _ranks(ranks: tuple[RankMemory, ...], fullest: RankMemory, room: int, frame:
         parts = [(category.name, ratio(category.size_bytes, longest)) for category in _ordered(rank)]
         peak = UNKNOWN if rank.peak_bytes is None else size(rank.peak_bytes)
         line: list[Piece] = [(right(str(rank.rank), gutter - 1) + " ", "quiet"), *stacked(parts, width, frame.look)]
-        lines.append([*line, (right(peak, _FIGURE), "text"), (" peak", "quiet")])
+        lines.append([*line, (right(peak, _FIGURE), Cited("text", "memory.peak", rank=rank.rank)), (" peak", "quiet")])
     if len(shown) < len(ranks):
         lines.append([(f"  … {len(ranks) - len(shown)} more ranks", "quiet")])
     return aired(lines, room)
@@ -120,7 +121,7 @@ def _detail(rank: RankMemory, frame: Frame) -> list[Line]:
             (texture(category.name, frame.look), category.name),
             (" ", "text"),
             (left(category.name, 12), "text"),
-            (right(size(category.size_bytes), _FIGURE), "text"),
+            (right(size(category.size_bytes), _FIGURE), Cited("text", f"memory.{category.name}", rank=rank.rank)),
             (right(share, 8) if share else "", "quiet"),
             ("  " + printable(category.how), "quiet"),
         ])  # fmt: skip
