@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from meshscope.analysis.breakdown import Breakdown, Part, of_step, parts
 from meshscope.analysis.explaining.evidence import labels, stepped, whole
@@ -92,6 +92,8 @@ def means(found: Sequence[Counting]) -> dict[str, Figure]:
     steps = counted_of(sum(len(one.steps) for one in found), "steps")
 
     def mean(name: str, figure: Figure) -> Figure:
+        if steps.value == 1:  # a mean of one needs no division
+            return replace(figure, name=name)
         return made(name, ROUNDED_QUOTIENT, figure, steps)
 
     hidden, exposed, idle = (mean(name, of[name]) for name in ("hidden", "exposed", "idle"))

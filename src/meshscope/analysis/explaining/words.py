@@ -20,6 +20,7 @@ from meshscope.analysis.explaining.number import Case, Events, Evidence, Explana
 from meshscope.units import NS_PER_S, counted, duration, percent, printable, ranges, rate, size
 
 MOST_CASES, MOST_PLACES, MOST_PARTS, MOST_RULES = 8, 4, 6, 6
+_NAME = 72
 _NOUNS = ("steps", "calls", "ranks", "tokens", "windows", "samples")
 _SIGNS = {SUM: "+", DIFFERENCE: "−", PRODUCT: "×", QUOTIENT: "/", ROUNDED_QUOTIENT: "/", RATE: "/"}
 
@@ -52,7 +53,7 @@ def exact(value: float, unit: str = "") -> str:
     if isinstance(value, int) or (value == round(value) and abs(value) < 2**53):
         digits = f"{value:,.0f}".replace(",", "\u202f")
     else:
-        digits = f"{value:.9g}" if abs(value) < 1e9 else f"{value:,.1f}".replace(",", "\u202f")
+        digits = f"{value:.9g}" if abs(value) < 1e4 else f"{value:,.1f}".replace(",", "\u202f")
     digits = digits.replace("-", "−", 1) if value < 0 else digits
     if unit in ("frac", "×"):
         return digits
@@ -111,7 +112,8 @@ def _worked(figure: Figure, lines: dict[str, None]) -> None:
     if figure.how in SERIES and len(figure.of) > MOST_PARTS:
         return
     for part in _written(figure):
-        _worked(part, lines)
+        if part.value:  # of what is nothing there is nothing to say
+            _worked(part, lines)
 
 
 def _named(figure: Figure) -> str:
@@ -195,6 +197,7 @@ def _shown(found: Shown) -> str:
     lane = f" on {printable(found.lane)}" if found.lane else ""
     rule = f", by «{printable(found.rule)}»" if found.rule else ""
     name = printable(found.name) or "(no name)"
+    name = name if len(name) <= _NAME else name[: _NAME - 1] + "…"
     return f"{share}  {name}{lane}, rank {found.rank}, at {_second(found.start_ns)}{rule}"
 
 

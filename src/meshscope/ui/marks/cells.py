@@ -117,7 +117,7 @@ def aired(lines: Sequence[Line], room: int) -> list[Line]:
 
 
 def strip(line: Line, width: int, look: Look) -> Strip:
-    """A strip of exactly ``width`` cells; neighbours of one role become one segment, but for numbers that can be explained."""
+    """A strip of exactly ``width`` cells; neighbours of one role become one segment, those that are cited aside."""
     segments: list[Segment] = []
     run: list[str] = []
     current: str | None = None

@@ -54,10 +54,10 @@ class Explained(Dialog):
     def show(self) -> None:
         width = max(min(self.size.width - _MARGIN, _WIDEST), 1)
         lines = [line for said in self._said for line in self._drawn(said, width)]
-        room = max(self.size.height - _FRAME - 1, 1)
+        room = max(self.size.height - _FRAME - 2, 1)
         self._first = min(self._first, max(len(lines) - room, 0))
         kept = lines[self._first : self._first + room]
-        self._lines = [*(filled(line, width) for line in kept), self._foot(len(lines), room, width)]
+        self._lines = [*(filled(line, width) for line in kept), [], self._foot(len(lines), room, width)]
         super().show()
 
     def _drawn(self, said: Said, width: int) -> list[Line]:
