@@ -44,7 +44,7 @@ class PanelView(Canvas):
         super().__init__(id=panel.name)
         self.panel = panel
         self.asking = Asking(panel)
-        self.spots: list[Spot] = []
+        self._shown: list[Strip] = []
         self._drawn: dict[str, dict[Hashable, list[Strip]]] = {}
 
     def show(self, frame: Frame, *, is_focused: bool, page: str = "", lit_cell: Cell | None = None) -> None:
@@ -54,11 +54,20 @@ class PanelView(Canvas):
         lines = [*self._head(inner, page, is_focused=is_focused), *self._body(answered, inner)]
         if not self.panel.is_overall:
             lines += self._foot(answered, inner)
-        self.spots = spots(lines[: frame.height])
-        spot = next((spot for spot in self.spots if spot.cell == lit_cell), None)
-        if spot is not None:
-            lines[spot.line] = lit(lines[spot.line], spot)
-        self.paint(lines[: frame.height])
+        self._shown = lines[: frame.height]
+        self.paint(self._shown if lit_cell is None else self._lit(lit_cell))
+
+    @property
+    def spots(self) -> list[Spot]:
+        """The numbers that can be explained, where they are drawn now."""
+        return spots(self._shown)
+
+    def _lit(self, cell: Cell) -> list[Strip]:
+        """What is shown, with the cursor on a number."""
+        spot = next((spot for spot in self.spots if spot.cell == cell), None)
+        if spot is None:
+            return self._shown
+        return [lit(line, spot) if at == spot.line else line for at, line in enumerate(self._shown)]
 
     def _head(self, frame: Frame, page: str, *, is_focused: bool) -> list[Strip]:
         key = (frame.width, frame.look, page, is_focused)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -45,6 +46,7 @@ class Spot:
     width: int
 
 
+@lru_cache(maxsize=4096)
 def marked(style: Style | None, cell: Cell) -> Style:
     """The style of a piece that can be asked about; it looks as before."""
     return (style or Style()) + Style.from_meta({_META: (cell.number, cell.rank, cell.run)})

@@ -164,7 +164,7 @@ class Explaining(Board):
         cell = self._cell or Cell("")
         name = printable(cell.run or self.scene.selected)
         what = f"{cell.number} of {name}" + (f", rank {cell.rank}" if cell.rank >= 0 else "")
-        keys = [(named("↑↓←→", self.look), "number"), ("enter", "explain"), ("tab", "panel"), ("esc", "done")]
+        keys = [(named("↑↓ ←→", self.look), "number"), ("enter", "explain"), ("tab", "panel"), ("esc", "done")]
         pieces: list[Piece] = [(" ", "text")]
         for key, word in keys:
             pieces += [(key, "key"), (f" {word}  ", "quiet")]
