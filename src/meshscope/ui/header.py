@@ -142,7 +142,7 @@ def footer(
         ("↑↓", "strategy", 2),
         ("tab", "panel", 3),
         ("enter", "maximise", 4),
-        ("e", "explain", 4),
+        ("e", "explain", 3),
         ("f", found_word(findings), 0 if findings else 4),
         ("t", "timeline", 2),
         ("space", play, 1),
