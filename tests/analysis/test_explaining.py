@@ -13,7 +13,7 @@ from meshscope.analysis.explaining.figure import OPERATIONS, SUM, Figure, made, 
 from meshscope.analysis.explaining.number import Case
 from meshscope.analysis.explaining.words import exact, formulas, paragraphs, shown
 from meshscope.errors import InputError
-from meshscope.recording.entries import MemoryMeasured, TraceWritten
+from meshscope.recording.entries import MemoryMeasured, Sampled, TraceWritten
 from meshscope.run import Run
 from meshscope.spans import Allocations, Counts
 
@@ -303,3 +303,11 @@ def test_names_from_a_trace_cannot_steer_a_terminal() -> None:
     assert "\x1b" not in text
     assert "evil�[31m" in text
     assert "x" * 100 not in text
+
+
+def test_the_newest_reading_of_a_sensor_is_told_as_such() -> None:
+    sampled = [Sampled(t_ns=at * 1_000_000_000, device="gpu 0", values={"power_w": 100.0 + at}) for at in range(9)]
+    case = only(run(sampled), "devices.power_w.last")
+    assert case.figure is not None
+    assert formulas(case.figure) == ["108 w last of power_w = the newest of 9 values"]
+    assert value(only(run(sampled), "devices.power_w.mean")) == 104

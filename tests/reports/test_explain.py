@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from drawn import timeline
+from drawn import run, timeline
 
 from meshscope.analysis.explaining import explainable, explanations
 from meshscope.analysis.explaining.figure import OPERATIONS, Figure
 from meshscope.analysis.explaining.number import Asked, Case, Number
 from meshscope.analysis.overlap import overlap
 from meshscope.discovery import bundled
+from meshscope.recording.entries import MemoryMeasured
 from meshscope.reports.analysis_json import analysis
 from meshscope.reports.explain_json import explain_json, numbers_json
 from meshscope.reports.explain_text import explain_report, numbers_report
@@ -145,3 +146,15 @@ def test_no_number_that_is_not_finite_reaches_the_json(recorded: tuple[Run, ...]
     for name in ("throughput", "data_wait", "tokens_per_s"):
         said = json.loads(explain_json(explanations(recorded, name)), parse_constant=pytest.fail)
         assert len(said["explanations"]) == len(recorded)
+
+
+def test_names_that_a_recording_makes_up_cannot_steer_the_terminal() -> None:
+    entry = MemoryMeasured(
+        t_ns=1, rank=0, device=0, step=1, source="a\x1bb", categories={"evil\x1b[2J": 5}, how={"evil\x1b[2J": "\x07"}
+    )
+    of = run([entry])
+    (name,) = [number.name for _, numbers in explainable((of,)) for number in numbers if "evil" in number.name]
+    for text in (numbers_report(explainable((of,)), ["x\x1by"]), explain_report(explanations((of,), name))):
+        assert "evil" in text
+        assert "\x1b" not in text
+        assert "\x07" not in text

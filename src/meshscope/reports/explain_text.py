@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from meshscope.analysis.explaining.number import Explanation, Group, Number
 from meshscope.analysis.explaining.words import Said, paragraphs
 from meshscope.reports.columns import encodable, room
+from meshscope.units import printable
 
 _INDENT = "    "
 _NAMES = 20
@@ -21,7 +22,7 @@ def explain_report(found: Sequence[Explanation], *, encoding: str | None = None)
         for said in paragraphs(explanation):
             lines += [""] if said.role in ("head", "value") else []
             lines += _wrapped(said)
-    return _shown("\n".join(lines).strip("\n"), encoding)
+    return _shown(lines, encoding)
 
 
 def numbers_report(
@@ -36,7 +37,7 @@ def numbers_report(
             head = f"  {number.name:<{longest}}  "
             lines.append(head + textwrap.shorten(number.definition, max(room() - len(head), 16), placeholder=" …"))
     lines += ["", *textwrap.wrap(f"Ask of one of them: meshscope explain PATH NAME. Runs: {', '.join(runs)}.", room())]
-    return _shown("\n".join(lines).strip("\n"), encoding)
+    return _shown(lines, encoding)
 
 
 def _wrapped(said: Said) -> list[str]:
@@ -46,5 +47,6 @@ def _wrapped(said: Said) -> list[str]:
     ) or [""]
 
 
-def _shown(text: str, encoding: str | None) -> str:
+def _shown(lines: Sequence[str], encoding: str | None) -> str:
+    text = "\n".join(printable(line) for line in lines).strip("\n")
     return encodable(text, encoding or getattr(sys.stdout, "encoding", None) or "utf-8")

@@ -121,8 +121,12 @@ def _mean_cases(asked: Asked, what: str) -> tuple[Case, ...]:
     """The mean complete step of each rank; where no rank has one, the whole windows, as on the screen."""
     found = counting(asked)
     if asked.step is None and not has_steps(asked.run):
-        return tuple(replace(case, notes=(*case.notes, NO_STEPS)) for case in _whole_cases(asked, what))
+        return tuple(_without_steps(case) for case in _whole_cases(asked, what))
     return _cases(asked, what, found, "per_step", lambda mine: means(mine) if any(one.steps for one in mine) else None)
+
+
+def _without_steps(case: Case) -> Case:
+    return case if case.figure is None else replace(case, notes=(*case.notes, NO_STEPS))
 
 
 def has_steps(run: Run) -> bool:

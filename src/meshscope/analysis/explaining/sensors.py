@@ -8,7 +8,7 @@ from meshscope.analysis.devices import DeviceField, devices
 from meshscope.analysis.explaining.figure import LARGEST, LAST, MEAN, Figure, made
 from meshscope.analysis.explaining.number import Asked, Case, Group, Number
 from meshscope.run import Run
-from meshscope.units import counted, duration
+from meshscope.units import NS_PER_S, counted, duration
 
 _STATISTICS = {
     "mean": (MEAN, "The mean of the readings of FIELD"),
@@ -50,7 +50,7 @@ def _cases(asked: Asked, *, field: str, name: str) -> tuple[Case, ...]:
 
 def _case(at: int, found: DeviceField, name: str) -> Case:
     values = zip(found.time_ns.tolist(), found.value.tolist(), strict=True)
-    readings = [Figure(f"at {time_ns} ns", value, _unit(found.field)) for time_ns, value in values]
+    readings = [Figure(f"at {time_ns / NS_PER_S:.3f} s", value, _unit(found.field)) for time_ns, value in values]
     over = duration(int(found.time_ns[-1]) - int(found.time_ns[0]))
     return Case(
         of=found.device,

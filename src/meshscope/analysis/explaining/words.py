@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from meshscope.analysis.explaining.figure import (
     DIFFERENCE,
+    LAST,
     PRODUCT,
     QUOTIENT,
     RATE,
@@ -67,7 +68,7 @@ def _noun(value: float, unit: str) -> str:
 def paragraphs(found: Explanation) -> list[Said]:
     """What the number means, each case with all that stands behind it, and what it does not include."""
     of = f" of {printable(found.run)}" if found.run else ""
-    said = [Said(f"{found.number.name}{of}", role="head"), Said(found.number.definition)]
+    said = [Said(f"{printable(found.number.name)}{of}", role="head"), Said(printable(found.number.definition))]
     said.append(Said(f"Does not include: {found.number.excludes}.", role="quiet"))
     for case in found.cases[:MOST_CASES]:
         said += _case(case)
@@ -77,7 +78,7 @@ def paragraphs(found: Explanation) -> list[Said]:
 
 def _brief(case: Case) -> Said:
     told = f"cannot say: {printable(case.why)}" if case.figure is None else _value(case.figure)
-    return Said(f"{printable(case.of)}: {told}", 0, "quiet" if case.figure is None else "value")
+    return Said(f"{printable(case.of)}: {told}", role="value")
 
 
 def _value(figure: Figure) -> str:
@@ -146,6 +147,8 @@ def _right(figure: Figure) -> str:
 def _series(figure: Figure) -> str:
     if len(figure.of) <= MOST_PARTS:
         return f"the {figure.how} of {', '.join(_named(part) for part in figure.of)}"
+    if figure.how == LAST:
+        return f"the newest of {len(figure.of)} values"
     least = min(figure.of, key=lambda part: part.value)
     most = max(figure.of, key=lambda part: part.value)
     return f"the {figure.how} of {len(figure.of)} values, from {_named(least)} to {_named(most)}"

@@ -145,7 +145,7 @@ class Explaining(Board):
         name = cell.run or self.scene.selected
         rank = f", rank {cell.rank}" if cell.rank >= 0 else ""
         caveat = self.scene.looking_at(name).caveat
-        dialog = Explained(f"{cell.number} of {printable(name)}{rank}", self.look, caveat=caveat)
+        dialog = Explained(printable(f"{cell.number} of {name}{rank}"), self.look, caveat=caveat)
         self.app.push_screen(dialog)
         self._work_out(dialog, cell, name, self.scene.runs)
 
@@ -162,8 +162,8 @@ class Explaining(Board):
     def explaining_footer(self, width: int) -> list[Piece]:
         """The keys while there is a cursor, and what it is on."""
         cell = self._cell or Cell("")
-        name = printable(cell.run or self.scene.selected)
-        what = f"{cell.number} of {name}" + (f", rank {cell.rank}" if cell.rank >= 0 else "")
+        rank = f", rank {cell.rank}" if cell.rank >= 0 else ""
+        what = printable(f"{cell.number} of {cell.run or self.scene.selected}{rank}")
         keys = [(named("↑↓ ←→", self.look), "number"), ("enter", "explain"), ("tab", "panel"), ("esc", "done")]
         pieces: list[Piece] = [(" ", "text")]
         for key, word in keys:
