@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from drawn import run, steps, timeline, windows
 
+from meshscope.analysis.efficiency import efficiency
 from meshscope.analysis.explaining import explainable, explanations, groups
 from meshscope.analysis.explaining.figure import OPERATIONS, SUM, Figure, made, total
 from meshscope.analysis.explaining.number import Case
 from meshscope.analysis.explaining.words import exact, formulas, paragraphs, shown
 from meshscope.errors import InputError
-from meshscope.recording.entries import MemoryMeasured, Sampled, TraceWritten
+from meshscope.recording.entries import MemoryMeasured, RankStarted, Sampled, TraceWritten
 from meshscope.run import Run
 from meshscope.spans import Allocations, Counts
 
@@ -311,3 +312,18 @@ def test_the_newest_reading_of_a_sensor_is_told_as_such() -> None:
     assert case.figure is not None
     assert formulas(case.figure) == ["108 w last of power_w = the newest of 9 values"]
     assert value(only(run(sampled), "devices.power_w.mean")) == 104
+
+
+def test_mfu_is_the_models_arithmetic_over_time_ranks_and_the_peak() -> None:
+    options = {"layers": 2, "width": 64, "vocab": 512, "seq": 128, "precision": "bf16"}
+    name = "NVIDIA A100-SXM4-80GB"
+    started = [RankStarted(t_ns=0, rank=r, device=r, device_name=name, device_kind="gpu", pid=1) for r in (0, 1)]
+    of = run([*started, *steps([9] * 5)], options=options, sequence_length=128, global_batch=32)
+    case = only(of, "mfu")
+    assert case.figure is not None
+    parameters = 2 * (12 * 64**2 + 2 * 64) + (512 + 128 + 1) * 64
+    flop = (6 * parameters + 6 * 2 * 64 * 128) * 32 * 128
+    # 9 ms on each rank, the second of which begins and ends 1 ms later.
+    assert value(case) == pytest.approx(flop / 0.010 / 2 / 312e12)
+    assert value(case) == efficiency(of).mfu_frac
+    assert value(only(of, "of_measured")) == efficiency(of).measured_frac

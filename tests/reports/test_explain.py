@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from drawn import run, timeline
+from drawn import run as folded
+from drawn import timeline
 
 from meshscope.analysis.explaining import explainable, explanations
 from meshscope.analysis.explaining.figure import OPERATIONS, Figure
@@ -152,7 +153,7 @@ def test_names_that_a_recording_makes_up_cannot_steer_the_terminal() -> None:
     entry = MemoryMeasured(
         t_ns=1, rank=0, device=0, step=1, source="a\x1bb", categories={"evil\x1b[2J": 5}, how={"evil\x1b[2J": "\x07"}
     )
-    of = run([entry])
+    of = folded([entry])
     (name,) = [number.name for _, numbers in explainable((of,)) for number in numbers if "evil" in number.name]
     for text in (numbers_report(explainable((of,)), ["x\x1by"]), explain_report(explanations((of,), name))):
         assert "evil" in text

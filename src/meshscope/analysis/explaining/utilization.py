@@ -11,7 +11,7 @@ from meshscope.analysis.explaining.number import Asked, Case, Group, Number
 from meshscope.analysis.steps import measured_steps
 from meshscope.run import Run
 
-_MODEL = "what is computed again to save memory, and everything that is no matrix product or attention"
+_MODEL = "what is computed again to save memory, what a causal mask skips, and all but matrix products and attention"
 _NUMBERS: dict[str, tuple[str, str, str]] = {
     "flop_per_token": ("flop_per_token", "FLOP", "What the model computes for a token, there and back, by formula."),
     "flop_per_step": ("flop_per_step", "FLOP", "What the model computes in a step of all ranks, by formula."),
