@@ -178,7 +178,7 @@ async def test_help_in_ascii_tells_seeking_from_speed_and_offers_no_palette(fold
         await stage.press("question_mark")
         shown = stage.text()
         assert "left/right      seek; with shift" in shown
-        assert "<  >            slower, faster" in shown
+        assert "space  < >      pause, go on, at the end again; slower, faster" in shown
         assert "ctrl+p" not in shown
 
 

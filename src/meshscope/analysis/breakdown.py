@@ -203,6 +203,13 @@ def parts(run: Run) -> dict[Window, Part]:
     return {window: _waited(measure(window), window, waits.get(window)) for window in run.windows}
 
 
+def of_step(run: Run, window: Window, step: int) -> Part:
+    """The window's share of one of its complete ``steps`` alone."""
+    at = window.steps.index(step)
+    narrowed = replace(window, steps=(step,), step_ns=window.step_ns[at : at + 1])
+    return _waited(measure(narrowed), narrowed, waiting(run).windows.get(window))
+
+
 def _rank(parts: dict[Window, Part]) -> RankBreakdown:
     windows = list(parts)
     whole, last = combine(parts.values()), max(windows, key=lambda window: window.start_ns)

@@ -121,7 +121,7 @@ def _piece(spans: SpanTable, row: Ints, waits: Intervals | None, compute: Interv
 
 
 @dataclass(frozen=True)
-class _Met:
+class Met:
     """What the matching adds to a piece: of ``matched`` calls, ``wait + transfer`` is the time that they take."""
 
     matched: int
@@ -133,42 +133,51 @@ class _Met:
     last: int
 
 
-def _met(piece: Piece, window: Window, waits: WindowWaits | None) -> _Met:
+def _met(piece: Piece, window: Window, waits: WindowWaits | None) -> Met:
     mine = np.isin(waits.row, piece.row) if waits is not None else np.empty(0, dtype=bool)
     if waits is None or not mine.any():
         busy_ns, wait_ns = piece.busy_ns, piece.wait_ns
         recorded = wait_ns is not None
         moved_ns = busy_ns - wait_ns if wait_ns is not None else 0
-        return _Met(piece.count if recorded else 0, wait_ns or 0, moved_ns, 0, piece.bytes, Counter(), 0)
+        return Met(piece.count if recorded else 0, wait_ns or 0, moved_ns, 0, piece.bytes, Counter(), 0)
     sizes = window.spans.size_bytes[waits.row[mine]]
     late_ns = Counter(charges(waits, mine))
     last, ranks = int((waits.last_rank[mine] == window.rank).sum()), int(waits.ranks[mine].max())
     moved_bytes = int(sizes.sum()) if bool((sizes >= 0).all()) else -1
     if piece.wait_ns is not None:  # what the trace records of waiting beats what can be told from its peers
         moved_ns = piece.busy_ns - piece.wait_ns
-        return _Met(piece.count, piece.wait_ns, moved_ns, ranks, piece.bytes, late_ns, last)
+        return Met(piece.count, piece.wait_ns, moved_ns, ranks, piece.bytes, late_ns, last)
     busy_ns = union(waits.start_ns[mine], waits.end_ns[mine]).total_ns
     wait_ns = waits.waiting(mine).total_ns
-    return _Met(int(mine.sum()), wait_ns, busy_ns - wait_ns, ranks, moved_bytes, late_ns, last)
+    return Met(int(mine.sum()), wait_ns, busy_ns - wait_ns, ranks, moved_bytes, late_ns, last)
 
 
-_Row = tuple[int, Piece, _Met]
+Row = tuple[Window, Piece, Met]
 
 
 def collectives(run: Run) -> tuple[CollectiveTotal, ...]:
     """By busy time, largest first."""
+    return tuple(total for total, _ in collective_rows(run))
+
+
+def collective_rows(run: Run) -> tuple[tuple[CollectiveTotal, tuple[Row, ...]], ...]:
+    """The same, each with what every window has of it."""
     windows = [window for window in run.windows if window.device_kind != "none"]
     waits = waiting(run).windows
     many = _many_sizes(measure(window) for window in windows)
-    found: dict[Key, list[_Row]] = {}
+    found: dict[Key, list[Row]] = {}
     for window in windows:
         exact, classed = measure(window).pieces, measure_by_class(window).pieces if many else {}
         pieces = {key: piece for key, piece in exact.items() if key[:2] not in many}
         pieces |= {key: piece for key, piece in classed.items() if key[:2] in many}
         for key, piece in pieces.items():
-            found.setdefault(key, []).append((window.rank, piece, _met(piece, window, waits.get(window))))
-    totals = [_total(key, rows, is_class=key[:2] in many) for key, rows in found.items()]
-    return tuple(sorted(totals, key=lambda total: (-total.busy_ns, total.name, total.group, total.size_bytes or -1)))
+            found.setdefault(key, []).append((window, piece, _met(piece, window, waits.get(window))))
+    totals = [(_total(key, rows, is_class=key[:2] in many), tuple(rows)) for key, rows in found.items()]
+    return tuple(sorted(totals, key=lambda told: _place(told[0])))
+
+
+def _place(total: CollectiveTotal) -> tuple[int, str, str, int]:
+    return -total.busy_ns, total.name, total.group, total.size_bytes or -1
 
 
 def _many_sizes(parts: Iterable[Part]) -> set[tuple[str, str]]:
@@ -177,7 +186,7 @@ def _many_sizes(parts: Iterable[Part]) -> set[tuple[str, str]]:
     return {pair for pair, count in sizes.items() if count > MOST_SIZES}
 
 
-def _total(key: Key, rows: list[_Row], *, is_class: bool) -> CollectiveTotal:
+def _total(key: Key, rows: list[Row], *, is_class: bool) -> CollectiveTotal:
     name, group, size_bytes = key
     busy_ns = sum(piece.busy_ns for _, piece, _ in rows)
     hidden_ns = sum(piece.hidden_ns for _, piece, _ in rows)
@@ -195,7 +204,7 @@ def _total(key: Key, rows: list[_Row], *, is_class: bool) -> CollectiveTotal:
         group=group,
         size_bytes=round(sum(total_bytes) / count) if min(total_bytes) >= 0 else None,
         count=count,
-        ranks=tuple(sorted({rank for rank, _, _ in rows})),
+        ranks=tuple(sorted({window.rank for window, _, _ in rows})),
         busy_ns=busy_ns,
         hidden_ns=hidden_ns,
         exposed_ns=busy_ns - hidden_ns,
@@ -206,7 +215,7 @@ def _total(key: Key, rows: list[_Row], *, is_class: bool) -> CollectiveTotal:
         algbw_bytes_per_s=algbw,
         busbw_bytes_per_s=algbw * factor if algbw is not None and factor is not None else None,
         late_ns=_summed([met.late_ns for _, _, met in rows]),
-        last=_summed([Counter({rank: met.last}) for rank, _, met in rows]),
+        last=_summed([Counter({window.rank: met.last}) for window, _, met in rows]),
         size_class=(size_bytes, 2 * size_bytes) if is_class and size_bytes > 0 else None,
     )
 

@@ -24,9 +24,9 @@ class Efficiency:
     """``flops`` per token (None: not known); ``flop_per_step`` of all ranks; ``flops_per_s`` of one rank.
 
     ``mfu_frac`` is that over ``peak_flops_per_s`` of ``device`` in ``precision``, dense; ``measured_frac`` over the
-    best matrix product that was measured on one, and ``least_frac`` the share of the peak of what cannot be left out.
-    NaN where not known, and ``why`` says why there is no MFU. A ``least_frac`` above 1 cannot be: then
-    ``is_impossible``, and something the run says of itself is wrong.
+    best matrix product that was measured on one (``measured_peak_flops_per_s``), and ``least_frac`` the share of the
+    peak of what cannot be left out. NaN where not known, and ``why`` says why there is no MFU. A ``least_frac`` above 1
+    cannot be: then ``is_impossible``, and something the run says of itself is wrong.
     """
 
     flops: Flops | None
@@ -41,6 +41,7 @@ class Efficiency:
     source: str
     why: str
     least_frac: float = math.nan
+    measured_peak_flops_per_s: float = math.nan
 
     @property
     def is_impossible(self) -> bool:
@@ -106,6 +107,7 @@ def _against_peak(run: Run, known: Efficiency, least: Flops) -> Efficiency:
             "least_frac": known.flops_per_s / peak * least.per_token / counted.per_token,
             "measured_frac": known.flops_per_s / ceiling if ceiling else math.nan,
             "source": found.source,
+            "measured_peak_flops_per_s": ceiling or math.nan,
         }
     )
 

@@ -126,14 +126,15 @@ def _categories(entry: MemoryMeasured) -> list[Category]:
 
 def _derived(run: Run, entry: MemoryMeasured) -> tuple[int | None, str]:
     lasting = [entry.categories.get(name) for name in LASTING]
-    growths = [_growth_bytes(window) for window in run.windows if window.rank == entry.rank]
-    growth_bytes = max((growth for growth in growths if growth is not None), default=None)
-    if growth_bytes is None or None in lasting:
+    growths = [growth_bytes(window) for window in run.windows if window.rank == entry.rank]
+    most_bytes = max((growth for growth in growths if growth is not None), default=None)
+    if most_bytes is None or None in lasting:
         return None, ""
-    return sum(size for size in lasting if size is not None) + growth_bytes, "derived"
+    return sum(size for size in lasting if size is not None) + most_bytes, "derived"
 
 
-def _growth_bytes(window: Window) -> int | None:
+def growth_bytes(window: Window) -> int | None:
+    """The most that a CPU rank's allocator grew beyond its start in a window; None where that was not traced."""
     traced = window.allocations
     if traced is None or window.device_kind != "cpu" or not len(traced.total_bytes):
         return None

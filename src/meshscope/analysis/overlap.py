@@ -133,9 +133,14 @@ def _row(name: str, found: list[tuple[int, Kept]], share: int, steps: int) -> Co
 
 def overlap(run: Run) -> tuple[CollectiveOverlap, ...]:
     """By exposed time, largest first."""
+    return combine(parts(run).values())
+
+
+def parts(run: Run) -> dict[Window, Part]:
+    """What every window with device work has of each collective, with the waiting that matching tells."""
     waits = waiting(run).windows
     windows = [window for window in run.windows if window.device_kind != "none"]
-    return combine(_waited(measure(window), window, waits.get(window)) for window in windows)
+    return {window: _waited(measure(window), window, waits.get(window)) for window in windows}
 
 
 _MOSTLY_FRAC = 0.6

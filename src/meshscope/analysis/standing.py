@@ -140,12 +140,18 @@ def _single(run: Run, runs: tuple[Run, ...], found: dict[str, Steps]) -> float:
 
     A single-device run that faults were put into stands for nothing but runs with the same ones.
     """
+    baseline = baseline_of(run, runs)
+    return math.nan if baseline is None else found[baseline.path].samples_per_s
+
+
+def baseline_of(run: Run, runs: tuple[Run, ...]) -> Run | None:
+    """The single-device run that a run is measured against; None where there is none."""
     for other in runs:
         is_same = other.experiment.framework == run.experiment.framework and device_kind(other) == device_kind(run)
         is_as_sound = other.experiment.faults in ([], run.experiment.faults)
         if other.experiment.is_baseline and is_same and is_as_sound:
-            return found[other.path].samples_per_s
-    return math.nan
+            return other
+    return None
 
 
 def _not_ranked_why(run: Run, found: Steps, kind: str, *, has_clean: bool) -> str:

@@ -63,7 +63,8 @@ class Steps:
 class Measured:
     """The steps behind median and throughput, in order, each of shape (m,); see :class:`Steps`.
 
-    ``start_ns`` to ``end_ns`` is the step's own share of the wall time. ``samples`` is NaN where untold, and
+    ``start_ns`` to ``end_ns`` is the step's own share of the wall time. ``samples`` and ``tokens`` are NaN where
+    untold, as is ``data_wait_frac`` (the mean over ranks of the share of a step that it waited for its batch), and
     ``data_wait_ns`` (of the rank that waited longest: the others wait for it) −1.
     """
 
@@ -71,6 +72,9 @@ class Measured:
     end_ns: npt.NDArray[np.int64]
     samples: Floats
     data_wait_ns: npt.NDArray[np.int64]
+    number: npt.NDArray[np.int32]
+    tokens: Floats
+    data_wait_frac: Floats
 
     @property
     def duration_ns(self) -> npt.NDArray[np.int64]:
@@ -140,9 +144,34 @@ def measured_steps(run: Run) -> Measured:
     """The steps that :func:`steps` takes its medians of; empty before there are any."""
     series = _series(run.steps)
     if not len(series.number):
-        return Measured(series.start_ns, series.end_ns, series.samples, series.data_wait_ns)
-    keep = _is_measured(series, _is_warm(series.number, run.compiles))
-    return Measured(series.begin_ns[keep], series.end_ns[keep], series.samples[keep], series.data_wait_ns[keep])
+        return _chosen(series, np.empty(0, dtype=np.bool_))
+    return _chosen(series, _is_measured(series, _is_warm(series.number, run.compiles)))
+
+
+def profiled_steps(run: Run) -> Measured:
+    """The warm steps that a profiler touched."""
+    series = _series(run.steps)
+    if not len(series.number):
+        return _chosen(series, np.empty(0, dtype=np.bool_))
+    return _chosen(series, series.is_profiled & _is_warm(series.number, run.compiles))
+
+
+def finished_steps(run: Run) -> Measured:
+    """Every step that all ranks have finished, from the first to the newest."""
+    series = _series(run.steps)
+    return _chosen(series, np.ones(len(series.number), dtype=np.bool_))
+
+
+def _chosen(series: _Series, keep: npt.NDArray[np.bool_]) -> Measured:
+    return Measured(
+        start_ns=series.begin_ns[keep],
+        end_ns=series.end_ns[keep],
+        samples=series.samples[keep],
+        data_wait_ns=series.data_wait_ns[keep],
+        number=series.number[keep],
+        tokens=series.tokens[keep],
+        data_wait_frac=series.wait_frac[keep],
+    )
 
 
 def _is_measured(series: _Series, is_warm: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:

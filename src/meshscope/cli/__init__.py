@@ -28,6 +28,7 @@ _COMMANDS = {
     "replay": ("replay", "Watch a recording again, at any speed."),
     "open": ("open", "Look at native traces, or folders of them, on the screen."),
     "analyze": ("analyze", "Print what a recording or a native trace says, as text or JSON."),
+    "explain": ("explain", "Say what a number is made of: its formula, spans, rules and dropped events."),
     "compare": ("compare", "Say what changed from one run to another, and fail a build on it."),
     "cache": ("cache", "Say where read traces are kept and how much they take, or clear them."),
     "doctor": ("doctor", "Say what works on this machine, and how to mend what does not."),
@@ -35,7 +36,7 @@ _COMMANDS = {
 
 
 # What the objects of commands with --json list.
-_LISTED = {"analyze": "recordings", "compare": "comparisons"}
+_LISTED = {"analyze": "recordings", "compare": "comparisons", "explain": "explanations"}
 
 
 class _Lazy(click.Group):

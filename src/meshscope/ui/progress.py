@@ -80,6 +80,7 @@ def footer(width: int, look: Look = USUAL, *, runs: int, is_small: bool, finding
         *((("↑↓", "run", 2),) if runs > 1 else ()),
         ("tab", "panel", 1),
         ("enter", "maximise", 3),
+        ("e", "explain", 3),
         ("f", found_word(findings), 0 if findings else 3),
         ("t", "timeline", 2),
         ("pgup pgdn", "scroll", 4),

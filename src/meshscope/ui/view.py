@@ -13,6 +13,7 @@ from textual.strip import Strip
 from meshscope.ui.asking import Answered, Asking
 from meshscope.ui.canvas import Canvas
 from meshscope.ui.marks.cells import Piece, cut, strip
+from meshscope.ui.marks.cited import Cell, Spot, cell_of, lit, spots
 from meshscope.ui.panel import Frame, Panel, note, refusal
 from meshscope.ui.words import freshness
 
@@ -23,12 +24,13 @@ class PanelView(Canvas):
     """Draws one panel. What is drawn depends on nothing but the answer, the frame and the focus."""
 
     class Clicked(Message):
-        """Somebody pointed at this panel, at a line of its drawing (−1: its title)."""
+        """Somebody pointed at this panel, at a line of its drawing (−1: its title), and perhaps at a number."""
 
-        def __init__(self, panel: Panel, line: int) -> None:
+        def __init__(self, panel: Panel, line: int, cell: Cell | None = None) -> None:
             super().__init__()
             self.panel = panel
             self.line = line
+            self.cell = cell
 
     class Scrolled(Message):
         """The wheel was turned over this panel: ``by`` lines towards the past."""
@@ -42,16 +44,30 @@ class PanelView(Canvas):
         super().__init__(id=panel.name)
         self.panel = panel
         self.asking = Asking(panel)
+        self._shown: list[Strip] = []
         self._drawn: dict[str, dict[Hashable, list[Strip]]] = {}
 
-    def show(self, frame: Frame, *, is_focused: bool, page: str = "") -> None:
-        """Draw into ``frame`` (its title and freshness line included)."""
+    def show(self, frame: Frame, *, is_focused: bool, page: str = "", lit_cell: Cell | None = None) -> None:
+        """Draw into ``frame`` (its title and freshness line included), with the cursor on ``lit_cell``."""
         answered = self.asking.answers.get("" if self.panel.is_overall else frame.selected)
         inner = replace(frame, height=max(frame.height - (1 if self.panel.is_overall else 2), 0))
         lines = [*self._head(inner, page, is_focused=is_focused), *self._body(answered, inner)]
         if not self.panel.is_overall:
             lines += self._foot(answered, inner)
-        self.paint(lines[: frame.height])
+        self._shown = lines[: frame.height]
+        self.paint(self._shown if lit_cell is None else self._lit(lit_cell))
+
+    @property
+    def spots(self) -> list[Spot]:
+        """The numbers that can be explained, where they are drawn now."""
+        return spots(self._shown)
+
+    def _lit(self, cell: Cell) -> list[Strip]:
+        """What is shown, with the cursor on a number."""
+        spot = next((spot for spot in self.spots if spot.cell == cell), None)
+        if spot is None:
+            return self._shown
+        return [lit(line, spot) if at == spot.line else line for at, line in enumerate(self._shown)]
 
     def _head(self, frame: Frame, page: str, *, is_focused: bool) -> list[Strip]:
         key = (frame.width, frame.look, page, is_focused)
@@ -104,7 +120,7 @@ class PanelView(Canvas):
         return cut([*line, (rule, "accent" if is_focused else "faint"), (page, "quiet")], frame.width)
 
     def on_click(self, event: events.Click) -> None:
-        self.post_message(self.Clicked(self.panel, event.y - 1))
+        self.post_message(self.Clicked(self.panel, event.y - 1, cell_of(event.style)))
 
     def on_mouse_scroll_up(self, _: events.MouseScrollUp) -> None:
         self.post_message(self.Scrolled(self.panel, 1))

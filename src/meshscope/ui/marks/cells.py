@@ -10,6 +10,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from meshscope.ui.look import Look
+from meshscope.ui.marks.cited import Cited, marked
 from meshscope.ui.palette import styles
 
 Piece = tuple[str, str]
@@ -116,20 +117,24 @@ def aired(lines: Sequence[Line], room: int) -> list[Line]:
 
 
 def strip(line: Line, width: int, look: Look) -> Strip:
-    """A strip of exactly ``width`` cells; neighbours of one role become one segment."""
-    inks = styles(look)
+    """A strip of exactly ``width`` cells; neighbours of one role become one segment, those that are cited aside."""
     segments: list[Segment] = []
     run: list[str] = []
     current: str | None = None
     for text, role in filled(line, width):
-        if role != current and run:
-            segments.append(_segment("".join(run), inks[current or "text"], look))
+        if run and (role != current or isinstance(role, Cited) or isinstance(current, Cited)):
+            segments.append(_segment("".join(run), _style(current, look), look))
             run = []
         current = role
         run.append(text)
     if run:
-        segments.append(_segment("".join(run), inks[current or "text"], look))
+        segments.append(_segment("".join(run), _style(current, look), look))
     return Strip(segments, width)
+
+
+def _style(role: str | None, look: Look) -> Style | None:
+    style = styles(look)[role or "text"]
+    return marked(style, role.cell) if isinstance(role, Cited) else style
 
 
 def strips(lines: Iterable[Line], width: int, height: int, look: Look) -> list[Strip]:

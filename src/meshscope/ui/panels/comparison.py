@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 from textual.strip import Strip
 
@@ -12,6 +13,7 @@ from meshscope.analysis.standing import NO_STEP_YET
 from meshscope.experiment import PlannedRun
 from meshscope.ui.marks.bars import stacked
 from meshscope.ui.marks.cells import Line, Piece, cells, strips, wrapped
+from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.table import Column, Placed, heading, placed, row
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import Frame, Panel
@@ -120,19 +122,20 @@ def _row(found: Row, columns: tuple[Placed, ...], frame: Frame, *, is_chosen: bo
     bar = next((place.width for place in columns if place.column.name == "bar"), 0)
     text = "strong" if is_chosen else "text"
     state = _state(found, frame)
+    cited = partial(Cited, run=found.strategy)
     has_state = any(place.column.name == "state" for place in columns)
     shares: list[Piece] = stacked([(name, found.share.get(name, 0.0)) for name in SHARES], bar, frame.look)
     content: dict[str, list[Piece]] = {
         "strategy": _name(found.strategy, found.progress.state, is_chosen=is_chosen, leads=leads, row=found),
-        "rate": _mean(rate(found.samples_per_s), found.samples_per_s_spread, frame, text),
-        "time": _mean(milliseconds(found.median_ns), found.spread_ns / NS_PER_MS, frame, text),
-        "speedup": [(times(found.speedup), text)],
-        "efficiency": [(whole_percent(found.efficiency_frac), text)],
+        "rate": _mean(rate(found.samples_per_s), found.samples_per_s_spread, frame, cited(text, "throughput")),
+        "time": _mean(milliseconds(found.median_ns), found.spread_ns / NS_PER_MS, frame, cited(text, "step_time")),
+        "speedup": [(times(found.speedup), cited(text, "speedup"))],
+        "efficiency": [(whole_percent(found.efficiency_frac), cited(text, "efficiency"))],
         "bar": shares if found.share else [(_unprofiled(found) if has_state else state, "faint")],
-        "exposed": [(percent(found.exposed_frac), text)],
-        "peak": [(size(found.peak_bytes), text)],
-        "compile": [(duration(found.compile_ns), text)],
-        "cost": [(percent(found.profiler_cost_frac), "quiet")],
+        "exposed": [(percent(found.exposed_frac), cited(text, "share.exposed"))],
+        "peak": [(size(found.peak_bytes), cited(text, "memory.peak"))],
+        "compile": [(duration(found.compile_ns), cited(text, "compile"))],
+        "cost": [(percent(found.profiler_cost_frac), cited("quiet", "profiler_cost"))],
         "lines": [(str(found.parallel_lines) if found.parallel_lines else UNKNOWN, text)],
         "state": [(state, "accent" if found.progress.state in RUNNING else "quiet")],
     }

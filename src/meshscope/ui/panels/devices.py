@@ -11,6 +11,7 @@ from textual.strip import Strip
 from meshscope.analysis.devices import DeviceField, devices
 from meshscope.run import Run
 from meshscope.ui.marks.cells import Line, Piece, left, right, strips, wrapped
+from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.sparkline import sparkline
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
@@ -110,7 +111,14 @@ def _field(reading: DeviceField, capacity: float, name: int, tall: int, frame: F
     for index, bar in enumerate(bars):
         is_last = index == len(bars) - 1
         label = left(_label(reading), name) if is_last else " " * name
-        figures: list[Piece] = [(figure, "text"), (tail, "quiet")] if is_last else []
+        figures: list[Piece] = (
+            [
+                (figure, Cited("text", f"devices.{reading.field}.last")),
+                (tail, "quiet" if most else Cited("quiet", f"devices.{reading.field}.max")),
+            ]
+            if is_last
+            else []
+        )
         lines.append([(" " + label + " ", "quiet"), *bar, *figures])
     return [*lines, []] if tall > 1 else lines
 

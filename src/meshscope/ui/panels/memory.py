@@ -13,6 +13,7 @@ from meshscope.analysis.peak_place import PeakPlace, peak_places
 from meshscope.run import Run
 from meshscope.ui.marks.bars import stacked
 from meshscope.ui.marks.cells import Line, Piece, aired, left, right, strips, wrapped
+from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.holdings import alive
 from meshscope.ui.marks.sparkline import sparkline
 from meshscope.ui.palette import TEXTURES, texture
@@ -125,7 +126,7 @@ def _ranks(ranks: tuple[RankMemory, ...], fullest: RankMemory, room: int, frame:
         parts = [(category.name, ratio(category.size_bytes, longest)) for category in _ordered(rank)]
         peak = UNKNOWN if rank.peak_bytes is None else size(rank.peak_bytes)
         line: list[Piece] = [(right(str(rank.rank), gutter - 1) + " ", "quiet"), *stacked(parts, width, frame.look)]
-        lines.append([*line, (right(peak, _FIGURE), "text"), (" peak", "quiet")])
+        lines.append([*line, (right(peak, _FIGURE), Cited("text", "memory.peak", rank=rank.rank)), (" peak", "quiet")])
     if len(shown) < len(ranks):
         lines.append([(f"  … {len(ranks) - len(shown)} more ranks", "quiet")])
     return aired(lines, room)
@@ -152,7 +153,7 @@ def _detail(rank: RankMemory, frame: Frame) -> list[Line]:
             (texture(category.name, frame.look), category.name),
             (" ", "text"),
             (left(category.name, 12), "text"),
-            (right(size(category.size_bytes), _FIGURE), "text"),
+            (right(size(category.size_bytes), _FIGURE), Cited("text", f"memory.{category.name}", rank=rank.rank)),
             (right(share, 8) if share else "", "quiet"),
             ("  " + printable(category.how), "quiet"),
         ])  # fmt: skip

@@ -10,6 +10,7 @@ from meshscope.analysis.overlap import CollectiveOverlap, overlap
 from meshscope.analysis.progress import progress
 from meshscope.ui.marks.bars import stacked
 from meshscope.ui.marks.cells import Line, Piece, aired, strips
+from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.table import Column, Placed, heading, placed, row
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
@@ -93,14 +94,15 @@ def _known_columns(kinds: tuple[CollectiveOverlap, ...]) -> tuple[Column, ...]:
 def _kind(kind: CollectiveOverlap, longest: float, columns: tuple[Placed, ...], frame: Frame) -> list[Piece]:
     width = next(place.width for place in columns if place.column.name == "bar")
     parts = [("hidden", ratio(kind.hidden_ns, longest)), ("exposed", ratio(kind.exposed_ns, longest))]
+    cited = {what: Cited("text", f"by_kind.{kind.name}.{what}") for what in ("busy", "hidden", "wait", "count", "size")}
     content: dict[str, list[Piece]] = {
         "name": [(" " + printable(kind.name), "text")],
         "bar": stacked(parts, width, frame.look),
-        "busy": [(milliseconds(kind.busy_ns), "text")],
-        "hidden": [(whole_percent(ratio(kind.hidden_ns, kind.busy_ns)), "text")],
-        "wait": [(UNKNOWN if kind.wait_ns is None else milliseconds(kind.wait_ns), "text")],
-        "count": [(str(kind.count), "text")],
-        "size": [(UNKNOWN if kind.size_bytes is None else size(kind.size_bytes), "text")],
+        "busy": [(milliseconds(kind.busy_ns), cited["busy"])],
+        "hidden": [(whole_percent(ratio(kind.hidden_ns, kind.busy_ns)), cited["hidden"])],
+        "wait": [(UNKNOWN if kind.wait_ns is None else milliseconds(kind.wait_ns), cited["wait"])],
+        "count": [(str(kind.count), cited["count"])],
+        "size": [(UNKNOWN if kind.size_bytes is None else size(kind.size_bytes), cited["size"])],
     }
     return row(columns, content)
 

@@ -11,6 +11,7 @@ from meshscope.analysis.progress import progress
 from meshscope.analysis.steps import steps
 from meshscope.ui.marks.bars import stacked
 from meshscope.ui.marks.cells import Line, Piece, aired, left, right, strips
+from meshscope.ui.marks.cited import Cited
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene, version
@@ -135,12 +136,8 @@ def _rank(
     width = frame.width - gutter - _FIGURE * len(names)
     label = right(str(rank.rank), gutter - 1) + " "
     if part is None:
-        figures = "".join(right(UNKNOWN, _FIGURE) for _ in names)
-        return [
-            (label, "quiet"),
-            (left("no whole step" if whole == _STEPPED else "", width), "faint"),
-            (figures, "text"),
-        ]
+        words = left("no whole step" if whole == _STEPPED else "", width)
+        return [(label, "quiet"), (words, "faint"), *(_cited(right(UNKNOWN, _FIGURE), name, rank) for name in names)]
     scale = part.span_ns / longest
     bar = stacked([(name, share * scale) for name, share in shares(part)], width, frame.look)
     known = {
@@ -151,8 +148,12 @@ def _rank(
         "idle": milliseconds(part.idle_ns),
         "exp %": percent(ratio(part.exposed_ns, part.span_ns)),
     }
-    figures = "".join(right(known[name], _FIGURE) for name in names)
-    return [(label, "quiet"), *bar, (figures, "text")]
+    return [(label, "quiet"), *bar, *(_cited(right(known[name], _FIGURE), name, rank) for name in names)]
+
+
+def _cited(figure: str, name: str, rank: RankBreakdown) -> Piece:
+    number = {_STEPPED: "span", _WHOLE: "span", "exp %": "share.exposed"}.get(name, name)
+    return (figure, Cited("text", number, rank=rank.rank))
 
 
 def _legend(frame: Frame, drawn: set[str]) -> list[Piece]:

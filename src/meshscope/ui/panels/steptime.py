@@ -12,6 +12,7 @@ from textual.strip import Strip
 from meshscope.analysis.steps import Steps, steps
 from meshscope.ui.marks.cells import Line, Piece, cells, ends, right, strips
 from meshscope.ui.marks.chart import Columns, area, columns, marks
+from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.sparkline import skyline
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
@@ -66,16 +67,17 @@ def draw(pace: Pace, frame: Frame) -> list[Strip]:
 
 def _summary(found: Steps, frame: Frame) -> list[Piece]:
     figures: list[Piece] = [
-        (f" {milliseconds(found.median_ns)}", "strong"),
+        (" ", "text"),
+        (milliseconds(found.median_ns), Cited("strong", "step_time")),
         (" ms median  ", "quiet"),
-        (milliseconds(found.p95_ns), "text"),
+        (milliseconds(found.p95_ns), Cited("text", "step_time.p95")),
         (" p95  ", "quiet"),
-        (milliseconds(found.first_ns), "text"),
+        (milliseconds(found.first_ns), Cited("text", "step_time.first")),
         (" first", "quiet"),
     ]
     compiled: list[Piece] = []
     if not math.isnan(found.compile_ns):
-        compiled = [(duration(found.compile_ns), "text"), (" compiling", "quiet")]
+        compiled = [(duration(found.compile_ns), Cited("text", "compile")), (" compiling", "quiet")]
     mark: list[Piece] = [("▴", "profiled"), (" profiled", "quiet")] if found.profiled else []
     last = [*compiled, *([("   ", "text")] if compiled and mark else []), *mark]
     for tail in (last, compiled or mark):
@@ -128,20 +130,21 @@ def _throughput(pace: Pace, width: int, tall: int, frame: Frame) -> list[Line]:
 
 
 def _under(found: Steps, frame: Frame) -> list[Piece]:
-    figures: list[tuple[str, str]] = [
-        ("", f"{rate(found.samples_per_s)} samples/s"),
-        ("", f"{rate(found.tokens_per_s)} tokens/s"),
+    figures: list[tuple[str, str, str]] = [
+        ("", f"{rate(found.samples_per_s)} samples/s", "throughput"),
+        ("", f"{rate(found.tokens_per_s)} tokens/s", "tokens_per_s"),
     ]
     if not math.isnan(found.loss_last):
-        figures.append(("loss ", f"{found.loss_last:.3f}"))
+        figures.append(("loss ", f"{found.loss_last:.3f}", "loss"))
     if not math.isnan(found.data_wait_frac):
-        figures.append(("waits for data ", percent(found.data_wait_frac)))
+        figures.append(("waits for data ", percent(found.data_wait_frac), "data_wait"))
     if found.profiled and not math.isnan(found.profiled_slowdown_frac):
-        figures.append(("profiled steps take ", f"{percent(found.profiled_slowdown_frac)} longer"))
+        longer = f"{percent(found.profiled_slowdown_frac)} longer"
+        figures.append(("profiled steps take ", longer, "profiled_slowdown"))
     pieces: list[Piece] = [(" ", "text")]
-    for words, figure in figures:
+    for words, figure, number in figures:
         if cells(pieces) + len(words) + len(figure) <= frame.width:
-            pieces += [(words, "quiet"), (figure, "text"), ("  ", "text")]
+            pieces += [(words, "quiet"), (figure, Cited("text", number)), ("  ", "text")]
     return pieces
 
 

@@ -10,6 +10,7 @@ from textual.strip import Strip
 from meshscope.analysis.traced import Traced, traced, unfinished
 from meshscope.ui.marks.bars import stacked
 from meshscope.ui.marks.cells import Line, Piece, cells, clip, strips
+from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.table import Column, Placed, heading, placed, row
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import Frame, Panel, note
@@ -146,11 +147,13 @@ def _row(found: Traced, table: Table, columns: tuple[Placed, ...], frame: Frame)
         "steps": [(steps_of(found.steps) or UNKNOWN, text)],
         "time": [(duration(mean.span_ns) if mean else UNKNOWN, text)],
         "bar": bar if found.share else [(clip(found.told or "no device work", width), "faint")],
-        "exposed": [(percent(ratio(mean.exposed_ns, mean.span_ns)) if mean else UNKNOWN, text)],
-        "idle": [(percent(ratio(mean.idle_ns, mean.span_ns)) if mean else UNKNOWN, text)],
+        "exposed": [(percent(ratio(mean.exposed_ns, mean.span_ns)) if mean else UNKNOWN,
+                     Cited(text, "share.exposed", run=found.name))],
+        "idle": [(percent(ratio(mean.idle_ns, mean.span_ns)) if mean else UNKNOWN,
+                  Cited(text, "share.idle", run=found.name))],
         "events": [(grouped(found.events), "quiet")],
         "state": [(f"so far {share * 100:.0f} %", "warn")] if share is not None else [],
-    }
+    }  # fmt: skip
     return row(columns, content)
 
 

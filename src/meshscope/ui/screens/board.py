@@ -24,6 +24,7 @@ from meshscope.ui.canvas import Canvas
 from meshscope.ui.layout import Arrangement, Rect, arrangement
 from meshscope.ui.look import Look
 from meshscope.ui.marks.cells import Line, Piece, strip, strips
+from meshscope.ui.marks.cited import Cell
 from meshscope.ui.panel import Frame, Panel
 from meshscope.ui.scene import Scene, moved
 from meshscope.ui.screens.timeline import Timeline
@@ -52,14 +53,14 @@ class Board(Screen[None]):
         Binding("down,j", "select(1)", "next", show=False),
         Binding("tab", "focus_panel(1)", "next panel", show=False, priority=True),
         Binding("shift+tab", "focus_panel(-1)", "previous panel", show=False, priority=True),
-        Binding("enter,m", "maximise", "maximise", show=False),
+        Binding("m", "maximise", "maximise", show=False),
         Binding("escape", "restore", "show all", show=False),
         Binding("f", "focus_named('findings')", "findings", show=False),
         Binding("t", "timeline", "timeline", show=False),
         Binding("pageup", "scroll_lines(1)", "scroll", show=False),
         Binding("pagedown", "scroll_lines(-1)", "scroll", show=False),
         Binding("ctrl+l", "redraw", "draw again", show=False),
-        Binding("question_mark,h", "help", "help", show=False),
+        Binding("question_mark", "help", "help", show=False),
         Binding("q,ctrl+c,ctrl+q", "leave", "quit", show=False, priority=True),
         *(Binding(str(number), f"focus_number({number})", show=False) for number in range(1, 10)),
     ]
@@ -228,7 +229,13 @@ class Board(Screen[None]):
         )
         is_last = view.panel.name == list(self._placed.panels)[-1]
         page = f" {self._placed.page + 1} of {self._placed.pages}" if self._placed.pages > 1 and is_last else ""
-        view.show(frame, is_focused=view.panel.name == self._focused, page=page)
+        is_focused = view.panel.name == self._focused
+        view.show(frame, is_focused=is_focused, page=page, lit_cell=self.lit_cell(view))
+
+    def lit_cell(self, view: PanelView) -> Cell | None:
+        """The number in a panel that a cursor is on."""
+        del view
+        return None
 
     def say(self, text: str) -> None:
         """Show a line for a few seconds."""

@@ -13,8 +13,8 @@ from meshscope.ui.marks.cells import Line, Piece
 from meshscope.ui.panels import traces
 from meshscope.ui.panels.traces import Table
 from meshscope.ui.scene import Scene, Stance
-from meshscope.ui.screens.board import Board
 from meshscope.ui.screens.dialog import TRACE_KEYS, Help
+from meshscope.ui.screens.explaining import Explaining
 from meshscope.ui.view import PanelView
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def _said(seen: Seen) -> tuple[object, ...]:
     return (seen.number, seen.refused, seen.notes, seen.so_far.is_done)
 
 
-class Traces(Board):
+class Traces(Explaining):
     """Looks at an opening several times a second until all is read; leaving ends the reading at once."""
 
     def __init__(self, opening: Opening, look: Look, *, fps: float = 4.0) -> None:
@@ -61,7 +61,8 @@ class Traces(Board):
         """Whether all is read and everything that is known has been drawn."""
         seen = self.opening.seen()
         views = self.query(PanelView)
-        return seen is self._drawn and seen.so_far.is_done and all(view.asking.is_at_rest for view in views)
+        is_seen = seen is self._drawn and seen.so_far.is_done and self.is_explained
+        return is_seen and all(view.asking.is_at_rest for view in views)
 
     @property
     def selected(self) -> str:
@@ -90,6 +91,8 @@ class Traces(Board):
         return progress.lines(self.scene, self.table, self._seen, width, self.header_height(width))
 
     def footer_line(self, width: int, *, is_small: bool) -> list[Piece]:
+        if self._cell is not None:
+            return self.explaining_footer(width)
         runs, found = len(self.scene.runs), self.counted("findings")
         return progress.footer(width, self.look, runs=runs, is_small=is_small, findings=found)
 
@@ -115,6 +118,8 @@ class Traces(Board):
         return f"{found.name}, {self.scene.caveat}: {said}" if self.scene.caveat else f"{found.name}: {said}"
 
     def on_panel_view_clicked(self, message: PanelView.Clicked) -> None:
+        if self.is_pointed_at(message):
+            return
         self.focus_on(message.panel.name)
         if message.panel.is_overall and self.table is not None and self._placed is not None:
             rect = self._placed.panels.get(message.panel.name)

@@ -18,8 +18,8 @@ from meshscope.ui.panels import comparison
 from meshscope.ui.panels.comparison import Standing
 from meshscope.ui.playback import Playback
 from meshscope.ui.scene import Scene, running
-from meshscope.ui.screens.board import Board
 from meshscope.ui.screens.dialog import Help, Leaving
+from meshscope.ui.screens.explaining import Explaining
 from meshscope.ui.view import PanelView
 from meshscope.units import NS_PER_S
 
@@ -29,13 +29,11 @@ if TYPE_CHECKING:
 _STOP_PATIENCE_NS = 15 * NS_PER_S
 
 
-class Watch(Board):
+class Watch(Explaining):
     """Draws scenes as they come from a playback; keys move the clock, the selection and the focus."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "play", "pause", show=False),
-        Binding("left", "seek(-1)", "seek", show=False),
-        Binding("right", "seek(1)", "seek", show=False),
         Binding("shift+left", "seek(-5)", "seek", show=False),
         Binding("shift+right", "seek(5)", "seek", show=False),
         Binding("home", "rewind", "beginning", show=False),
@@ -72,7 +70,8 @@ class Watch(Board):
         stance = self.playback.stance()
         views = self.query(PanelView)
         is_seen = self._has_seen and stance == self.scene.stance and not self.playback.is_due
-        return is_seen and not self._is_looking and all(view.asking.is_at_rest for view in views)
+        is_answered = self.is_explained and not self._is_looking
+        return is_seen and is_answered and all(view.asking.is_at_rest for view in views)
 
     @property
     def selected(self) -> str:
@@ -122,6 +121,8 @@ class Watch(Board):
         return header.lines(self.scene, self.standing, self.playback.stretches, width)
 
     def footer_line(self, width: int, *, is_small: bool) -> list[Piece]:
+        if self._cell is not None:
+            return self.explaining_footer(width)
         stance = self.scene.stance
         return header.footer(
             stance,
@@ -140,6 +141,9 @@ class Watch(Board):
     def action_play(self) -> None:
         self.playback.toggle()
         self._tick()
+
+    def along(self, by: int) -> None:
+        self.action_seek(by)
 
     def action_seek(self, share: int) -> None:
         self.playback.seek_by(share)
@@ -200,6 +204,8 @@ class Watch(Board):
             self.say("The run has ended; q leaves.")
 
     def on_panel_view_clicked(self, message: PanelView.Clicked) -> None:
+        if self.is_pointed_at(message):
+            return
         self.focus_on(message.panel.name)
         if message.panel.is_overall and self.standing is not None:
             strategy = comparison.strategy_at(self.standing, message.line)

@@ -1,0 +1,159 @@
+"""Explains the rows of ``collectives``: each collective by name, process group and size, over all that was profiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from meshscope.analysis.bandwidth import bus_factor
+from meshscope.analysis.collectives import CollectiveTotal, Row, collective_rows
+from meshscope.analysis.explaining.evidence import Pick, events, evidence, labels, place
+from meshscope.analysis.explaining.figure import (
+    DIFFERENCE,
+    PRODUCT,
+    RATE,
+    ROUNDED_QUOTIENT,
+    Figure,
+    counted_of,
+    made,
+    total,
+)
+from meshscope.analysis.explaining.number import Asked, Case, Group, Number
+from meshscope.intervals import union
+from meshscope.run import Run
+from meshscope.units import UNKNOWN, size
+
+_ALL = "steps that were not being profiled"
+_UNTOLD = "waiting cannot be told apart"
+
+Figured = Callable[[CollectiveTotal, tuple[Row, ...]], Figure]
+
+
+def numbers(run: Run) -> tuple[Number, ...]:
+    names = dict.fromkeys(found.name for found, _ in collective_rows(run))
+    return tuple(_number(name, what) for name in names for what in _WHAT)
+
+
+def _number(name: str, what: str) -> Number:
+    field, unit, said, excludes, _ = _WHAT[what]
+    called = name or "unnamed"
+    return Number(
+        name=f"collectives.{called}.{what}",
+        unit=unit,
+        definition=said.replace("COLLECTIVE", called.replace("_", "-")),
+        excludes=excludes,
+        cases=partial(_cases, name=name, what=what),
+        also=(f"collectives.{called}.{field}",) if field != what else (),
+        by=(),
+    )
+
+
+def _cases(asked: Asked, *, name: str, what: str) -> tuple[Case, ...]:
+    """One for each row of that name."""
+    found = enumerate(collective_rows(asked.run))
+    return tuple(_case(at, row, rows, what) for at, (row, rows) in found if row.name == name)
+
+
+def _case(at: int, row: CollectiveTotal, rows: tuple[Row, ...], what: str) -> Case:
+    field, *_, figure = _WHAT[what]
+    windows = [window for window, _, _ in rows]
+    why = _why(row, field)
+    picks = [] if why else [_pick(found) for found in rows]
+    return Case(
+        of=_of(row),
+        figure=None if why else figure(row, rows),
+        json="" if why else f"collectives[{at}].{field}",
+        why=why,
+        places=tuple(place(window) for window in windows),
+        evidence=evidence(picks, "collective spans") if picks else None,
+        events=events(windows),
+        notes=() if why else _notes(row, field),
+    )
+
+
+def _of(row: CollectiveTotal) -> str:
+    group = f", group {row.group}" if row.group else ""
+    if row.size_class is not None:
+        return f"{row.name} of {size(row.size_class[0])} to {size(row.size_class[1])}{group}"
+    return f"{row.name} of {UNKNOWN if row.size_bytes is None else size(row.size_bytes)}{group}"
+
+
+def _pick(found: Row) -> Pick:
+    window, piece, _ = found
+    spans = window.spans
+    return Pick.within(window, piece.row, union(spans.start_ns[piece.row], spans.end_ns[piece.row]))
+
+
+def _why(row: CollectiveTotal, field: str) -> str:
+    """Why a row has no such number; "" where it has."""
+    if getattr(row, field) is not None:
+        return ""
+    if field in ("wait_ns", "transfer_ns") or row.transfer_ns is None:
+        return _UNTOLD
+    if row.size_bytes is None:
+        return "sizes are not known"
+    if row.algbw_bytes_per_s is None:
+        return "nothing was moved, or in no time"
+    return "nccl-tests defines none for it" if row.group_size > 1 else "how many ranks take part is not known"
+
+
+def _notes(row: CollectiveTotal, field: str) -> tuple[str, ...]:
+    if field in ("wait_ns", "transfer_ns", "algbw_bytes_per_s", "busbw_bytes_per_s"):
+        return (f"over the {row.matched} of {row.count} calls that have a counterpart on every rank",)
+    return ()
+
+
+def _summed(what: str, unit: str, told: Callable[[Row], int]) -> Figured:
+    def figure(row: CollectiveTotal, rows: tuple[Row, ...]) -> Figure:
+        del row
+        names = labels([window for window, _, _ in rows])
+        leaves = [Figure(called, told(one), unit) for one, called in zip(rows, names, strict=True)]
+        return total(what, leaves, unit)
+
+    return figure
+
+
+_COUNT = _summed("calls", "calls", lambda one: one[1].count)
+_BUSY = _summed("busy", "ns", lambda one: one[1].busy_ns)
+_HIDDEN = _summed("hidden", "ns", lambda one: one[1].hidden_ns)
+_WAIT = _summed("waiting", "ns", lambda one: one[2].wait_ns)
+_TRANSFER = _summed("transfer", "ns", lambda one: one[2].transfer_ns)
+
+
+def _exposed(row: CollectiveTotal, rows: tuple[Row, ...]) -> Figure:
+    return made("exposed", DIFFERENCE, _BUSY(row, rows), _HIDDEN(row, rows))
+
+
+def _size(row: CollectiveTotal, rows: tuple[Row, ...]) -> Figure:
+    moved = _summed("bytes of all calls", "bytes", lambda one: one[1].bytes)(row, rows)
+    return made("size of a call", ROUNDED_QUOTIENT, moved, counted_of(row.count, "calls"), unit="bytes")
+
+
+def _algbw(row: CollectiveTotal, rows: tuple[Row, ...]) -> Figure:
+    moved = [one for one in rows if one[2].matched]
+    of = _summed("bytes of matched calls", "bytes", lambda one: one[2].bytes)(row, tuple(moved))
+    return made("algorithm bandwidth", RATE, of, _TRANSFER(row, rows), unit="bytes/s")
+
+
+def _busbw(row: CollectiveTotal, rows: tuple[Row, ...]) -> Figure:
+    factor = Figure(f"bus factor among {row.group_size} ranks", bus_factor(row.name, row.group_size) or 0.0, "×")
+    return made("bus bandwidth", PRODUCT, _algbw(row, rows), factor, unit="bytes/s")
+
+
+_WHAT: dict[str, tuple[str, str, str, str, Figured]] = {
+    "count": ("count", "calls", "How many COLLECTIVE spans there are, over all ranks.", _ALL, _COUNT),
+    "size": ("size_bytes", "bytes", "The size of a COLLECTIVE call, a mean of a class of sizes.", _ALL, _size),
+    "busy": ("busy_ns", "ns", "Time in which at least one COLLECTIVE ran, added up over ranks.", _ALL, _BUSY),
+    "hidden": ("hidden_ns", "ns", "The part of its time in which compute of the same rank ran too.", _ALL, _HIDDEN),
+    "exposed": ("exposed_ns", "ns", "The part of its time in which no compute of the same rank ran.", _ALL, _exposed),
+    "wait": ("wait_ns", "ns", "The part of its time before the last rank had come, added up over ranks.",
+             "calls without a counterpart on every rank", _WAIT),
+    "transfer": ("transfer_ns", "ns", "The part of its time after the last rank had come, added up over ranks.",
+                 "waiting for the last rank; calls without a counterpart on every rank", _TRANSFER),
+    "algbw": ("algbw_bytes_per_s", "bytes/s", "The size of COLLECTIVE calls over the time of their transfer.",
+              "waiting for the last rank", _algbw),
+    "busbw": ("busbw_bytes_per_s", "bytes/s", "The algorithm bandwidth times what each link has to carry, as "
+              "nccl-tests defines it.", "waiting for the last rank", _busbw),
+}  # fmt: skip
+
+GROUP = Group("collectives by name, group and size", 5, numbers)
