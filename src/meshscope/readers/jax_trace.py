@@ -17,7 +17,8 @@ from typing import Any
 
 import msgspec
 
-from meshscope.readers.chrome import CUT_SHORT, Document, packing
+from meshscope.readers.chrome import Document
+from meshscope.readers.damage import CUT_SHORT, packing
 from meshscope.readers.reader import Reader
 from meshscope.readers.stream import Source
 from meshscope.readers.tables import Table

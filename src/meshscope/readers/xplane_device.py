@@ -6,14 +6,20 @@ Other lines (Steps, XLA Modules, Framework …) repeat the same time from anothe
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from meshscope import kinds
 from meshscope.kinds import Kind
+from meshscope.readers.xplane_carriers import Carriers
+from meshscope.readers.xplane_lines import Line, Piece
 from meshscope.readers.xplane_programs import PROGRAM, Programs, instructions
-from meshscope.readers.xplane_rows import Rows, Tables, joined, with_async_pairs
-from meshscope.readers.xplane_space import Line, Plane, Space
+from meshscope.readers.xplane_rows import Gathering, Rows, Tables, with_async_pairs
+from meshscope.readers.xplane_space import Plane, Space
+
+Ints = npt.NDArray[np.int64]
 
 _DEVICE = re.compile(r"^/device:(?!CUSTOM)\w+:([0-9]{1,6})(?![0-9])")
 _ENCLOSING = re.compile(r"^%?(while|conditional|call)[.\d]*(\s|=|$)")
@@ -36,13 +42,24 @@ def device_kind(plane: Plane) -> str:
 
 def device_rows(plane: Plane, tables: Tables, programs: Programs) -> Rows:
     """The operations of one device."""
-    parts = [_line_rows(plane, line, tables, programs) for line in _operation_lines(plane) if len(line)]
-    beside = [line for line in plane.lines if line.name == "Async XLA Ops" and len(line)]
-    apart = [_line_rows(plane, line, tables, programs) for line in beside]
-    names = tuple(tables.names)
-    rows = with_async_pairs(joined(parts), names)
+    gathered = Gathering()
+    for line in _operation_lines(plane):
+        for part in _line_rows(plane, line, tables, programs):
+            gathered.add(part)
+    rows = with_async_pairs(gathered.by_start(), tuple(tables.names))
     # Asynchronous copies run beside compute and are no work of the core; collectives there are one interval each.
-    return joined([rows, *(part.take(part.kind == Kind.COLLECTIVE) for part in apart)])
+    apart = [
+        part.take(part.kind == Kind.COLLECTIVE)
+        for line in plane.lines
+        if line.name == "Async XLA Ops"
+        for part in _line_rows(plane, line, tables, programs)
+    ]
+    if not any(map(len, apart)):
+        return rows
+    gathered.add(rows)
+    for part in apart:
+        gathered.add(part)
+    return gathered.by_start()
 
 
 def encloses(rows: Rows, names: tuple[str, ...]) -> int:
@@ -55,10 +72,10 @@ def device_steps(plane: Plane) -> list[tuple[int, int, int]]:
     """(number, start, end) of the plane's own steps."""
     found = []
     for line in plane.lines:
-        if line.name == "Steps":
-            codes, names = plane.names(line)
+        for piece in line.pieces() if line.name == "Steps" else ():
+            codes, names = plane.names(piece)
             numbers = [int(name) if name.isdecimal() and len(name) < 10 else -1 for name in names]
-            bounds = zip(codes.tolist(), line.start_ns.tolist(), line.end_ns.tolist(), strict=True)
+            bounds = zip(codes.tolist(), piece.start_ns.tolist(), piece.end_ns.tolist(), strict=True)
             found += [(numbers[code], start, end) for code, start, end in bounds if numbers[code] >= 0]
     return found
 
@@ -67,25 +84,30 @@ def _operation_lines(plane: Plane) -> list[Line]:
     return [line for line in plane.lines if line.name == "XLA Ops" or line.name.startswith("Stream #")]
 
 
-def _line_rows(plane: Plane, line: Line, tables: Tables, programs: Programs) -> Rows:
-    codes, names = plane.names(line)
-    name = tables.names.codes(names)[codes]
+def _line_rows(plane: Plane, line: Line, tables: Tables, programs: Programs) -> Iterator[Rows]:
+    """The events of a line, some at a time."""
     is_stream = line.name.startswith("Stream #")
-    rules = kinds.XLA_KERNELS if is_stream else kinds.INSTRUCTIONS
-    rows = tables.rows(name, line.start_ns, line.end_ns, lane=line.name, rules=rules)
-    if is_stream:
-        _tell_by_instruction(plane, line, rows, tables, programs)
-    return rows
+    carriers = Carriers(plane, plane.stat_ids.get("hlo_op"))
+    for piece in line.pieces():
+        codes, names = plane.names(piece)
+        name = tables.names.codes(names)[codes]
+        rules = kinds.XLA_KERNELS if is_stream else kinds.INSTRUCTIONS
+        rows = tables.rows(name, piece.start_ns, piece.end_ns, lane=line.name, rules=rules)
+        if is_stream:
+            _tell_by_instruction(plane, piece, carriers.of(piece), rows, tables, programs)
+        yield rows
 
 
-def _tell_by_instruction(plane: Plane, line: Line, rows: Rows, tables: Tables, programs: Programs) -> None:
-    """A kernel with a name of its own is a collective when the instruction it carries out is one."""
+def _tell_by_instruction(plane: Plane, piece: Piece, at: Ints, rows: Rows, tables: Tables, programs: Programs) -> None:
+    """A kernel with a name of its own is a collective when the instruction it carries out is one.
+
+    ``at`` are the rows that say which.
+    """
     wanted = plane.stat_ids.get("hlo_op")
-    at = plane.rows_with(line, wanted)
     if wanted is None or not len(at):
         return
     yours = np.isin(rows.rule, [tables.rules[rule.name] for rule in kinds.yours()])
-    for some, instruction, number in instructions(plane, line, at, wanted):
+    for some, instruction, number in instructions(plane, piece, at, wanted):
         told = programs.opcode(number, instruction)
         rule = _rule_of(told or instruction)
         if rule is not None:

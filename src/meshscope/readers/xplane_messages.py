@@ -15,6 +15,7 @@ _FIELD = descriptor_pb2.FieldDescriptorProto
 _INT64, _UINT64, _DOUBLE, _BYTES = _FIELD.TYPE_INT64, _FIELD.TYPE_UINT64, _FIELD.TYPE_DOUBLE, _FIELD.TYPE_BYTES
 
 _MESSAGES: dict[str, dict[str, tuple[int, int | str]]] = {
+    "Space": {"planes": (1, "Plane*")},
     "Plane": {
         "name": (2, _BYTES),
         "lines": (3, "Line*"),

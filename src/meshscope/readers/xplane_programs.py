@@ -15,9 +15,11 @@ from google.protobuf.message import DecodeError
 
 from meshscope import kinds
 from meshscope.kinds import Kind
+from meshscope.readers.xplane_events import Told
+from meshscope.readers.xplane_lines import Piece
 from meshscope.readers.xplane_messages import message
 from meshscope.readers.xplane_rows import Rows, Tables
-from meshscope.readers.xplane_space import Line, Plane, Space, Told
+from meshscope.readers.xplane_space import Plane, Space
 
 Ints = npt.NDArray[np.int64]
 Instruction = tuple[Ints, str, int | None]
@@ -55,13 +57,12 @@ class Programs:
                 rows.kind[at], rows.rule[at], rows.collective[at] = Kind.COMPUTE, tables.rules[PROGRAM], -1
 
 
-def instructions(plane: Plane, line: Line, rows: Ints, instruction: int) -> Iterator[Instruction]:
+def instructions(plane: Plane, piece: Piece, rows: Ints, instruction: int) -> Iterator[Instruction]:
     """Each instruction of each program that some rows carry out; ``instruction`` is the stat that says which."""
     program = plane.stat_ids.get("program_id")
-    codes, names = line.events.stats(plane, rows, instruction)
-    of, numbers = (
-        Told(np.full(len(rows), -1, dtype=np.int32), ()) if program is None else line.events.stats(plane, rows, program)
-    )
+    codes, names = piece.events.stats(plane, rows, instruction)
+    untold = Told(np.full(len(rows), -1, dtype=np.int32), ())
+    of, numbers = untold if program is None else piece.events.stats(plane, rows, program)
     pair = codes.astype(np.int64) * (len(numbers) + 1) + of + 1
     order = np.argsort(pair, kind="stable")
     for some in np.split(order, np.flatnonzero(np.diff(pair[order])) + 1):
@@ -75,7 +76,7 @@ def programs(space: Space) -> Programs:
     found: dict[int, dict[str, str]] = {}
     for plane in (plane for plane in space.planes if plane.name == "/host:metadata"):
         content, program = plane.stat_ids.get("Hlo Proto"), plane.stat_ids.get("program_id")
-        for entry in plane.message.event_metadata:
+        for entry in plane.event_entries():
             stats = {stat.metadata_id: stat for stat in entry.value.stats if stat.metadata_id in (content, program)}
             number = plane.value(stats[program]) if program in stats else entry.key or entry.value.id
             if content in stats and isinstance(number, int):
