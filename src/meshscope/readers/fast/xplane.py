@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from google.protobuf.message import DecodeError
 
+from meshscope.readers import xplane_events
 from meshscope.readers.fast import proto_scan
 from meshscope.readers.fast.interning import nothing_interned, with_room
 from meshscope.readers.fast.words import PAD
 from meshscope.readers.tables import Table
-from meshscope.readers.xplane_events import MOST_EVENTS, Reading, Told, Walked
+from meshscope.readers.xplane_events import Reading, Told, Walked
 from meshscope.readers.xplane_messages import message
 
 Ints = npt.NDArray[np.int64]
@@ -28,7 +29,7 @@ _MOST_GAPS = 1 << 10
 def walk(piece: bytes) -> Walked:
     """See :data:`meshscope.readers.xplane_events.Walk`. Raises DecodeError for what only protobuf can read, too."""
     content = np.frombuffer(b"".join((piece, PAD)), dtype=np.uint8)
-    most = min(MOST_EVENTS, len(piece) // 2)
+    most = min(xplane_events.MOST_EVENTS, len(piece) // 2)
     places = np.empty((2, most), dtype=np.int32)
     columns = np.empty((3, most), dtype=np.int64)
     gaps = np.empty((2, _MOST_GAPS), dtype=np.int32)
