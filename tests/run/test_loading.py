@@ -13,7 +13,7 @@ import pytest
 from made_traces import kernel, step, write_kineto
 from same import assert_same
 
-from meshscope import config, readers
+from meshscope import config, fast, readers
 from meshscope.readers.column_cache import Cache
 from meshscope.run import loading as loads
 from meshscope.run import opening as opens
@@ -282,6 +282,24 @@ def test_progress_grows_to_the_whole(files: list[Path]) -> None:
     assert last.read_bytes == last.total_bytes == sum(path.stat().st_size for path in files)
     assert last.events == sum(readers.read(path)[0].counts.read for path in files)
     assert last.frac == 1.0
+
+
+@pytest.mark.slow
+def test_compiling_the_fast_readers_is_told_by_the_process_that_does_it_and_once(
+    files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("numba", reason="the fast extra is not installed")
+    monkeypatch.setenv(fast.SWITCH, "1")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kept"))
+    told = []
+    for _ in range(2):
+        seen: set[bool] = set()
+        with Loading(files[:1], jobs=1, here_bytes=-1) as loading:
+            while loading.pump(0.01):
+                seen.add(loading.so_far.is_compiling)
+        assert not loading.so_far.is_compiling
+        told.append(True in seen)
+    assert told == [True, False]
 
 
 def test_the_time_left_is_by_the_pace_of_what_had_to_be_read(tmp_path: Path) -> None:

@@ -43,10 +43,16 @@ _MOST_LOOKS = 16
 _LOOKED_AT_FROM_BYTES = 64_000_000
 _ESTIMATE_AFTER_NS = NS_PER_S
 
+COMPILING = "compiling the fast readers, once: later openings skip it"
+"""What is said while that goes on."""
+
 
 @dataclass(frozen=True)
 class SoFar:
-    """How far the reading of some files is. ``left_ns`` is None while it cannot be told yet."""
+    """How far the reading of some files is. ``left_ns`` is None while it cannot be told yet.
+
+    ``is_compiling``: the readers of the fast extra are compiled first, which later readings need not wait for.
+    """
 
     files: int
     files_done: int
@@ -55,6 +61,7 @@ class SoFar:
     events: int
     left_ns: int | None
     is_done: bool
+    is_compiling: bool = False
 
     @property
     def frac(self) -> float:
@@ -155,6 +162,7 @@ class Loading:
             events=self._done_events + sum(told.events for _, told in reading),
             left_ns=self._left_ns(done - self._known_bytes, total - self._known_bytes),
             is_done=self.is_done,
+            is_compiling=any(told.is_compiling for told in self._pool.told),
         )
 
     def _left_ns(self, read: int, total: int) -> int | None:
