@@ -17,12 +17,14 @@ from typing import Any
 
 from meshscope.errors import TraceError
 from meshscope.readers.memory_history import NO_HISTORY, History, histories
-from meshscope.readers.pickles import PICKLE, plain
+from meshscope.readers.memory_snapshot_cut import kept
+from meshscope.readers.pickles import PICKLE, Unfinished, as_far_as_it_goes, cut_short
 from meshscope.readers.records import RecordReader, rank_of, whole
+from meshscope.readers.stream import BAD_TRAILER
 from meshscope.readers.windows import EARLIEST_UNIX_NS, NO_ABSOLUTE_TIME
 from meshscope.records import Doubt, MemoryRecord, Record
 from meshscope.spans import Counts
-from meshscope.units import size
+from meshscope.units import counted, size
 
 KIND = "snapshot of torch's CUDA allocator"
 _ANY = re.compile(r"\.(pickle|pkl)(\.gz)?$", re.IGNORECASE)
@@ -32,6 +34,9 @@ _MARK = re.compile(rb"segments|device_traces|total_size|segment_type")
 _LARGEST = 1 << 50
 _NO_CATEGORY = "an allocator's snapshot knows blocks, not what they are for"
 _ACTIVE = "active"
+_PEAK = "memory.peak_bytes"
+CUT = "the file ends inside the snapshot"
+_NOTHING_CUT = 1 << 30
 
 
 def sniff(head: bytes) -> bool:
@@ -40,13 +45,22 @@ def sniff(head: bytes) -> bool:
 
 
 def read(path: Path) -> tuple[Record, ...]:
-    """A record for every device that the process held memory on."""
-    content, cut_short = whole(path)
-    found = plain(content, path.name)
-    if cut_short:
-        raise TraceError(f"{path.name}: {cut_short}.", hint="Copy the file again, or dump it again.")
-    segments, traces = _parts(found, path)
-    dropped: Counter[str] = Counter()
+    """A record for every device that the process held memory on.
+
+    Of a file that ends inside a history, the state at the end is exact, and so are histories before the cut.
+    """
+    content, packed_why = whole(path)
+    found = as_far_as_it_goes(content, path.name)
+    dropped: Counter[str] = Counter({BAD_TRAILER: 1} if packed_why else {})
+    told = _NOTHING_CUT
+    if isinstance(found, Unfinished):
+        rest = kept(found)
+        if rest is None:
+            raise cut_short(path.name)
+        segments, traces, told = rest.segments, rest.traces, rest.whole
+        dropped = Counter({CUT: 1})
+    else:
+        segments, traces = _parts(found, path)
     states = _states(segments, len(content), dropped)
     past = histories(traces, len(content), dropped)
     devices = sorted(states.keys() | past.keys())
@@ -56,11 +70,19 @@ def read(path: Path) -> tuple[Record, ...]:
             hint="Dump it while the model is alive, after torch.cuda.memory._record_memory_history().",
         )
     rank, rank_from = rank_of(path)
+    counts = _counts(states, past, dropped)
+    records = (_record(device, states.get(device), past.get(device), is_cut=device >= told) for device in devices)
     return tuple(
-        replace(_record(device, states.get(device), past.get(device)), source=path.name, rank=rank,
-                rank_from=rank_from, counts=_counts(states, past, dropped, is_first=device == devices[0]))
-        for device in devices
-    )  # fmt: skip
+        replace(
+            record,
+            source=path.name,
+            rank=rank,
+            rank_from=rank_from,
+            counts=Counts() if at else counts,
+            is_complete=not isinstance(found, Unfinished),
+        )
+        for at, record in enumerate(records)
+    )
 
 
 def _parts(found: Any, path: Path) -> tuple[list[Any], list[Any]]:
@@ -165,12 +187,14 @@ def _device(segment: dict[str, Any]) -> int:
     return device if type(device) is int and 0 <= device < 2**15 else 0
 
 
-def _record(device: int, state: _State | None, past: History | None) -> MemoryRecord:
+def _record(device: int, state: _State | None, past: History | None, *, is_cut: bool) -> MemoryRecord:
+    """``is_cut``: the newest calls are missing. What was held before the others cannot be told then, nor any peak."""
     held = state or _State()
     changes = past or NO_HISTORY
     start_bytes = _start_bytes(held, changes)
     peak_bytes = max(start_bytes + changes.peak_bytes, held.allocated)
-    past = past if start_bytes >= 0 else None
+    past = past if start_bytes >= 0 and not is_cut else None
+    annotated = {} if is_cut else changes.annotated
     has_time = changes.start_ns >= EARLIEST_UNIX_NS
     zero_ns = 0 if has_time else changes.start_ns
     return MemoryRecord(
@@ -180,13 +204,13 @@ def _record(device: int, state: _State | None, past: History | None) -> MemoryRe
         start_ns=changes.start_ns - zero_ns,
         end_ns=changes.end_ns - zero_ns,
         has_unix_time=has_time,
-        cannot_say=tuple(_doubts(held, changes, start_bytes, has_time=has_time)),
+        cannot_say=tuple(_doubts(held, changes, start_bytes, has_time=has_time, is_cut=is_cut)),
         peak_bytes=peak_bytes if past else None,
         peak_how="replayed" if past else "",
         end_bytes=held.allocated,
         reserved_bytes=held.reserved,
         preexisting_bytes=start_bytes if past else None,
-        categories=changes.annotated,
+        categories=annotated,
         figures=_figures(held),
         history=changes.figures if past else {},
         actions=changes.actions,
@@ -223,17 +247,27 @@ def _figures(held: _State) -> dict[str, int]:
     return {name: value for name, value in figures.items() if held.has_requested or name != "requested_bytes"}
 
 
-def _doubts(held: _State, changes: History, start_bytes: int, *, has_time: bool) -> list[Doubt]:
-    said = [("breakdown", f"a {KIND} holds no device work"), *_peak_doubts(held, changes, start_bytes)]
+def _doubts(held: _State, changes: History, start_bytes: int, *, has_time: bool, is_cut: bool) -> list[Doubt]:
+    said: list[Doubt] = [("breakdown", f"a {KIND} holds no device work")]
+    said += [(_PEAK, _cut_why(changes))] if is_cut else _peak_doubts(held, changes, start_bytes)
     if changes.read and not has_time:
         said.append(NO_ABSOLUTE_TIME)
-    if not changes.annotated:
-        said.append(("memory.categories", _NO_CATEGORY))
+    if not changes.annotated or is_cut:
+        said.append(("memory.categories", _cut_why(changes) if is_cut and changes.annotated else _NO_CATEGORY))
     return said
 
 
+def _cut_why(changes: History) -> str:
+    if not changes.read:
+        return "the file ends before the history of this device, if there is one"
+    return (
+        f"the file ends inside this device's history: {counted(changes.read, 'call')}, the oldest, are read and the "
+        "newest are missing, so what was held before them cannot be told"
+    )
+
+
 def _peak_doubts(held: _State, changes: History, start_bytes: int) -> Iterator[Doubt]:
-    what = "memory.peak_bytes"
+    what = _PEAK
     if not changes.read:
         yield what, "the snapshot holds no history: torch.cuda.memory._record_memory_history() was not called before it"
         return
@@ -250,10 +284,8 @@ def _peak_doubts(held: _State, changes: History, start_bytes: int) -> Iterator[D
         yield what, f"blocks are rounded up ({at_end}), and the history has sizes as asked for: what it adds is less"
 
 
-def _counts(states: dict[int, _State], past: dict[int, History], dropped: Counter[str], *, is_first: bool) -> Counts:
-    """Of the whole file, said once: blocks and calls."""
-    if not is_first:
-        return Counts()
+def _counts(states: dict[int, _State], past: dict[int, History], dropped: Counter[str]) -> Counts:
+    """Of the whole file: blocks and calls."""
     read = sum(state.blocks for state in states.values()) + sum(history.read for history in past.values())
     return Counts(read=read, dropped=dict(dropped))
 
