@@ -16,7 +16,7 @@ from meshscope.kinds import Kind
 from meshscope.readers.xplane_carriers import Carriers
 from meshscope.readers.xplane_lines import Line, Piece
 from meshscope.readers.xplane_programs import PROGRAM, Programs, instructions
-from meshscope.readers.xplane_rows import Gathering, Rows, Tables, with_async_pairs
+from meshscope.readers.xplane_rows import Rows, Tables, joined, with_async_pairs
 from meshscope.readers.xplane_space import Plane, Space
 
 Ints = npt.NDArray[np.int64]
@@ -42,24 +42,14 @@ def device_kind(plane: Plane) -> str:
 
 def device_rows(plane: Plane, tables: Tables, programs: Programs) -> Rows:
     """The operations of one device."""
-    gathered = Gathering()
-    for line in _operation_lines(plane):
-        for part in _line_rows(plane, line, tables, programs):
-            gathered.add(part)
-    rows = with_async_pairs(gathered.by_start(), tuple(tables.names))
+    parts = (part for line in _operation_lines(plane) for part in _line_rows(plane, line, tables, programs))
+    rows = with_async_pairs(joined(parts), tuple(tables.names))
     # Asynchronous copies run beside compute and are no work of the core; collectives there are one interval each.
+    beside = [line for line in plane.lines if line.name == "Async XLA Ops"]
     apart = [
-        part.take(part.kind == Kind.COLLECTIVE)
-        for line in plane.lines
-        if line.name == "Async XLA Ops"
-        for part in _line_rows(plane, line, tables, programs)
+        part.take(part.kind == Kind.COLLECTIVE) for line in beside for part in _line_rows(plane, line, tables, programs)
     ]
-    if not any(map(len, apart)):
-        return rows
-    gathered.add(rows)
-    for part in apart:
-        gathered.add(part)
-    return gathered.by_start()
+    return joined([rows, *apart]) if any(map(len, apart)) else rows
 
 
 def encloses(rows: Rows, names: tuple[str, ...]) -> int:

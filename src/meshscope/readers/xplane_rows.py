@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +20,7 @@ Ints = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int32]
 
 _WAITING = 1 << 14
-_OFTEN_UNKNOWN = frozenset({"rule", "collective", "group"})  # −1, which takes no room where all of it is that
+_TIMES = frozenset({"start_ns", "end_ns"})
 _START = re.compile(r"^%?((?:[a-z]+-)+)start([.\d]*)")
 _DONE = re.compile(r"^%?((?:[a-z]+-)+)done([.\d]*)")
 
@@ -86,12 +87,22 @@ class Gathering:
         for name in Rows.__dataclass_fields__:
             column = np.concatenate([getattr(part, name) for part in parts])
             growing = self._columns.setdefault(name, Growing(column.dtype))
-            is_unknown = name in _OFTEN_UNKNOWN and not (column + 1).any()
-            growing.skip(len(column)) if is_unknown else growing.append(column)
+            if name not in _TIMES and (column == -1).all():  # unknown, which takes no room where all is that
+                growing.skip(len(column))
+            else:
+                growing.append(column)
 
 
 _UNTOLD = -2
 _NOTHING_TOLD = np.empty((3, 0), dtype=np.int32)
+
+
+def joined(parts: Iterable[Rows]) -> Rows:
+    """The rows of all parts, by start."""
+    gathering = Gathering()
+    for part in parts:
+        gathering.add(part)
+    return gathering.by_start()
 
 
 @dataclass
@@ -150,9 +161,9 @@ class Tables:
 
 def spans_of(rows: Rows, tables: dict[str, tuple[str, ...]], *, device: int, step: Small) -> SpanTable:
     """Rows as the table that every trace becomes; ``tables`` are those that :meth:`Tables.said` gave."""
-    columns: dict[str, Any] = {name: getattr(rows, name) for name in Rows.__dataclass_fields__}
     # One value that stands for all takes no room.
-    columns |= dict.fromkeys(("link", "size_bytes", "dtype", "sequence"), -1)
+    columns: dict[str, Any] = dict.fromkeys(("link", "size_bytes", "dtype", "sequence"), -1)
+    columns |= {name: getattr(rows, name) for name in Rows.__dataclass_fields__}
     return span_table(rank=device, device=device, step=step, **columns, **tables)
 
 
