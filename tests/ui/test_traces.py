@@ -260,7 +260,7 @@ class TestWhileReading:
         so_far = self.so_far(read_bytes=0, events=0, is_compiling=True)
         async with staged(Told(Seen(so_far=so_far)), rests=False, size=size) as stage:
             shown = stage.text()
-            assert "0.0 % of 1.00 GB · compiling the fast readers, once: later openings skip it" in shown
+            assert "0.0 % of 1.00 GB · compiling fast readers once; later openings skip it" in shown
             assert "left" not in shown
 
     async def test_what_is_known_so_far_is_marked_in_every_panel_until_it_is_whole(self, stepless: Path) -> None:

@@ -43,7 +43,7 @@ _MOST_LOOKS = 16
 _LOOKED_AT_FROM_BYTES = 64_000_000
 _ESTIMATE_AFTER_NS = NS_PER_S
 
-COMPILING = "compiling the fast readers, once: later openings skip it"
+COMPILING = "compiling fast readers once; later openings skip it"
 """What is said while that goes on."""
 
 
