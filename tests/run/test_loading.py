@@ -308,8 +308,20 @@ def test_the_time_left_is_by_the_pace_of_what_had_to_be_read(tmp_path: Path) -> 
     assert loading._left_ns(10, 100) is None  # no time has passed
     now[0] = 2 * 10**9
     assert loading._left_ns(0, 100) is None  # nothing is read yet
+    assert loading._left_ns(1, 101) is None  # so little tells no pace
     assert loading._left_ns(25, 100) == 6 * 10**9
     loading.close()
+
+
+def test_time_that_goes_into_compiling_tells_no_pace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0]
+    with Loading([trace(tmp_path / "a.json", 0)], clock=lambda: now[0]) as loading:
+        for now_ns, is_compiling in ((10**9, False), (9 * 10**9, True), (10 * 10**9, False)):
+            now[0] = now_ns
+            monkeypatch.setattr(Loading, "_is_compiling", is_compiling)
+            loading._unseen.append(loading.files[0])
+            loading.pump(0)
+        assert loading._left_ns(25, 100) == 6 * 10**9  # of ten seconds, two went into reading
 
 
 def test_load_keeps_the_order_of_the_files(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
