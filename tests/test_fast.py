@@ -99,3 +99,25 @@ def test_clearing_the_cache_removes_compiled_code_of_every_version(
     (tmp_path / "meshscope" / "entries").mkdir()
     fast.forget()
     assert [child.name for child in (tmp_path / "meshscope").iterdir()] == ["entries"]
+
+
+_COUNTED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from meshscope import fast
+seen = []
+fast._count = lambda change, count=fast._count: (count(change), seen.append(fast.is_compiling()))
+import doubling
+assert doubling.doubled(21) == 42
+print(*seen, fast.is_compiling())
+"""
+
+
+def test_compiling_is_told_while_it_goes_on_and_not_of_what_is_kept(tmp_path: Path) -> None:
+    pytest.importorskip("numba", reason="the fast extra is not installed")
+    source = "from meshscope.fast import compiled\n\n@compiled\ndef doubled(a):\n    return 2 * a\n"
+    (tmp_path / "doubling.py").write_text(source)
+    env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    line = [sys.executable, "-c", _COUNTED, str(tmp_path)]
+    first, again = (subprocess.run(line, capture_output=True, text=True, check=True, env=env).stdout for _ in "ab")
+    assert (first.split(), again.split()) == (["True", "False", "False"], ["False"])

@@ -89,10 +89,40 @@ def _platform_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "meshscope"
 
 
+def is_compiling() -> bool:
+    """Whether machine code is made right now, by any thread. What is kept from an earlier process is not made again."""
+    return _underway > 0
+
+
+_underway = 0
+
+
+@cache
+def _watch_compiling() -> None:
+    from numba.core import event
+
+    class Counting(event.Listener):  # type: ignore[misc]  # numba is followed nowhere
+        def on_start(self, event: Any) -> None:
+            del event
+            _count(1)
+
+        def on_end(self, event: Any) -> None:
+            del event
+            _count(-1)
+
+    event.register("numba:compile", Counting())
+
+
+def _count(change: int) -> None:
+    global _underway  # noqa: PLW0603  # numba compiles under a lock of its own, one function inside another
+    _underway += change
+
+
 def compiled(function: Function) -> Function:
     """``function`` in machine code, kept for the next process. It may hold arrays and numbers, and build neither."""
     from numba import njit
 
+    _watch_compiling()
     # Without the runtime (_nrt) arrays are not counted as they are handed on, which would cost more than the scanning.
     kept: Function = njit(cache=True, nogil=True, error_model="numpy", forceinline=True, _nrt=False)(function)
     return kept

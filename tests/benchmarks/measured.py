@@ -59,11 +59,14 @@ def tables_bytes(spans: Any) -> int:
 
 
 def xplane(path: str, small: str, runs: str) -> dict[str, Any]:
+    """With no runs the file is read once and held, for its memory to be looked at."""
     from meshscope.readers import xplane
 
     xplane.read(Path(small))
-    windows = xplane.read(Path(path))
-    return {"read_s": least(int(runs), lambda: xplane.read(Path(path))), "events": windows[0].counts.read}
+    if runs == "0":
+        windows = xplane.read(Path(path))
+        return {"tables_bytes": sum(tables_bytes(window.spans) for window in windows), "events": windows[0].counts.read}
+    return {"read_s": least(int(runs), lambda: xplane.read(Path(path)))}
 
 
 def overlap(count: str) -> dict[str, Any]:

@@ -6,15 +6,17 @@ import gzip
 import json
 import random
 import re
+import shutil
 import sys
+import tempfile
 from pathlib import Path
+from typing import IO, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "readers" / "support"))
 
-from made_traces import XSpace, written
+from made_traces import XSpace
 
 from meshscope.readers.xplane_messages import message
-from meshscope.readers.xplane_space import space
 
 KINETO = "nccl-tl-resnet-actckpt-mi300/resnet_act_checkpoint.json.gz"
 XPLANE = "xla-tpu-inference2/tpu_inference_2.xplane.pb"
@@ -88,23 +90,46 @@ def _shifted(body: bytes, pattern: re.Pattern[bytes], by: int) -> bytes:
     return pattern.sub(lambda found: found[1] + str(int(found[2]) + by).encode(), body)
 
 
-def tiled_xplane(shared: Path, path: Path, size_bytes: int) -> str:
-    """Writes an xplane file of about a size, with the events of each line repeated; what it was made from."""
-    found = shared / "traces" / XPLANE
+def tiled_xplane(shared: Path, path: Path, size_bytes: int, source: str = XPLANE) -> str:
+    """Writes an xplane file of about a size, with the events of each line repeated; what it was made from.
+
+    The lines are written as they are made: a file of a gigabyte does not fit memory as messages.
+    """
+    found = shared / "traces" / source
     content = found.read_bytes() if found.is_file() else _made_xplane()
     times = max(1, round(size_bytes / len(content)))
-    planes = []
-    for part in (plane.message for plane in space(content).planes):
-        span = max((event.offset_ps + event.duration_ps for line in part.lines for event in line.events), default=0)
-        for line in part.lines:
-            once = message("Line")(events=line.events)
-            for _ in range(times - 1):
-                for event in once.events:
-                    event.offset_ps += span
-                line.MergeFrom(once)
-        planes.append(part)
-    path.write_bytes(written(planes))
+    with path.open("wb") as file:
+        for plane in message("Space").FromString(content).planes:
+            _write_tiled(file, plane, times)
     return f"{found.name if found.is_file() else 'a made file'}, events {times} times"
+
+
+def _write_tiled(file: IO[bytes], plane: Any, times: int) -> None:
+    span = max((event.offset_ps + event.duration_ps for line in plane.lines for event in line.events), default=0)
+    shell = message("Plane").FromString(plane.SerializeToString())
+    del shell.lines[:]
+    with tempfile.TemporaryFile(dir=Path(file.name).parent) as body:
+        body.write(shell.SerializeToString())
+        for line in plane.lines:
+            with tempfile.TemporaryFile(dir=Path(file.name).parent) as repeated:
+                once = message("Line")(events=line.events)
+                repeated.write(line.SerializeToString())
+                for _ in range(times - 1):
+                    for event in once.events:
+                        event.offset_ps += span
+                    repeated.write(once.SerializeToString())
+                _write_framed(body, b"\x1a", repeated)
+        _write_framed(file, b"\x0a", body)
+
+
+def _write_framed(file: IO[bytes], key: bytes, part: IO[bytes]) -> None:
+    size, head = part.tell(), bytearray(key)
+    while size > 127:
+        head.append(size & 127 | 128)
+        size >>= 7
+    file.write(bytes([*head, size]))
+    part.seek(0)
+    shutil.copyfileobj(part, file, 1 << 20)
 
 
 def _made_xplane() -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +89,21 @@ def test_a_reader_that_leaves_early_gets_no_traceback(tmp_path: Path) -> None:
     line = f"{sys.executable} -m meshscope run --help | head -n 1"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60, check=False)
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "line", [("--help",), ("cache",), ("doctor",), ("analyze", "{recording}"), ("analyze", "{recording}", "--json")]
+)
+def test_a_closed_pipe_ends_every_command_alike_and_quietly(line: tuple[str, ...], root: Path, tmp_path: Path) -> None:
+    """As a shell tells the end of other programs in a pipe: 128 and the number of SIGPIPE."""
+    (plan,) = (root / "recordings").glob("*/plan.json")
+    words = [word.format(recording=plan.parent) for word in line]
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as stdout:
+        command = [sys.executable, "-m", "meshscope", *words]
+        done = subprocess.run(command, cwd=tmp_path, stdout=stdout, stderr=subprocess.PIPE, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_doctor_names_what_it_looked_at(tmp_path: Path) -> None:

@@ -10,10 +10,14 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
+
+from meshscope.cli.progressing import line
+from meshscope.run import SoFar
 
 PATIENCE_S = 60.0
 EVENT = '{"ph":"X","cat":"kernel","name":"gemm%d","pid":0,"tid":7,"ts":%d.5,"dur":3.25,"args":{"stream":7,"device":0}}'
@@ -214,3 +218,11 @@ def test_a_bad_path_never_opens_the_screen(tmp_path: Path) -> None:
     assert typed.child.returncode == 1
     assert "does not exist" in typed.output
     assert "\x1b[?1049h" not in typed.output
+
+
+def test_the_progress_line_says_that_readers_are_compiled_and_fits_a_terminal() -> None:
+    so_far = SoFar(3, 0, 1_230_000_000, 123_000_000, 0, 90 * 10**9, is_done=False)
+    assert line(so_far) == "reading: 10.0 % of 1.23 GB, 0 of 3 files, 90 s left"
+    told = line(replace(so_far, is_compiling=True))
+    assert told == "reading: 10.0 % of 1.23 GB, compiling fast readers once; later openings skip it"
+    assert len(told) < 80

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meshscope.errors import TraceError
-from meshscope.readers import chrome, chrome_mending
+from meshscope.readers import chrome_mending, damage
 from meshscope.readers.chrome import Document
 
 
@@ -98,7 +98,7 @@ def test_a_file_cut_anywhere_gives_the_entries_before_the_cut(cut: int) -> None:
 def test_a_torn_last_entry_is_counted() -> None:
     document, found = read(b'{"traceEvents": [{"name": "a", "ts": 1}, {"name": "b", "t')
     assert found == ["a"]
-    assert document.dropped == {chrome.CUT_SHORT: 1}
+    assert document.dropped == {damage.CUT_SHORT: 1}
 
 
 def test_control_characters_bad_escapes_and_bad_utf8_are_repaired_and_counted() -> None:
@@ -117,14 +117,14 @@ def test_digits_survive_a_repair() -> None:
 def test_an_entry_that_is_not_json_is_dropped_and_its_neighbours_stay() -> None:
     document, found = read(b'{"traceEvents": [{"name": "a"}, {"name": say hi to}, {"name": "c"}], "k": 1}')
     assert found == ["a", "c"]
-    assert document.dropped == {chrome.DAMAGED: 1}
+    assert document.dropped == {damage.DAMAGED: 1}
     assert document.metadata == {"k": 1}
 
 
 def test_entries_that_are_no_objects_are_dropped() -> None:
     document, found = read(b'{"traceEvents": [{"name": "a"}, 5, {"name": "c"}]}')
     assert found == ["a", "c"]
-    assert document.dropped == {chrome.NOT_AN_EVENT: 1}
+    assert document.dropped == {damage.NOT_AN_EVENT: 1}
 
 
 def test_damaged_metadata_loses_no_events() -> None:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from meshscope.errors import TraceError
-from meshscope.readers import chrome
+from meshscope.readers import chrome_single, damage
 from meshscope.readers.chrome import Document
 from meshscope.readers.chrome_mending import BAD_QUOTE, BAD_TEXT, NOT_FINITE, ODD_TYPE, mended
 
@@ -108,7 +108,7 @@ LOST = {
 def test_an_event_whose_meaning_is_not_plain_is_dropped_and_counted(kind: str, size: int) -> None:
     document, found = among(LOST[kind], size)
     assert found == []
-    assert document.dropped == {chrome.DAMAGED: 1}
+    assert document.dropped == {damage.DAMAGED: 1}
     assert not document.repaired
 
 
@@ -116,7 +116,7 @@ def test_an_event_whose_meaning_is_not_plain_is_dropped_and_counted(kind: str, s
 def test_entries_that_are_no_objects_are_dropped(event: bytes) -> None:
     document, found = among(event)
     assert found == []
-    assert document.dropped == {chrome.NOT_AN_EVENT: 1}
+    assert document.dropped == {damage.NOT_AN_EVENT: 1}
 
 
 def test_several_damaged_events_in_a_row_are_each_told() -> None:
@@ -124,7 +124,7 @@ def test_several_damaged_events_in_a_row_are_each_told() -> None:
     document, found = among(b", ".join([bad, LOST["bare words"], bad, bad]))
     assert found == ['a "b"'] * 3
     assert document.repaired == {BAD_QUOTE: 3}
-    assert document.dropped == {chrome.DAMAGED: 1}
+    assert document.dropped == {damage.DAMAGED: 1}
 
 
 def test_many_damaged_events_are_read_in_time_that_grows_with_their_number() -> None:
@@ -139,7 +139,7 @@ def test_objects_in_an_arguments_list_are_taken_for_no_event() -> None:
     event = b'{"ph": "X", "name": what, "args": {"list": [{"id": 1}, {"id": 2}, {"name": "x"}]}, "ts": 2}'
     document, found = among(event)
     assert found == []
-    assert document.dropped == {chrome.DAMAGED: 1}
+    assert document.dropped == {damage.DAMAGED: 1}
 
 
 def test_keys_may_come_in_any_order_around_damage() -> None:
@@ -147,7 +147,7 @@ def test_keys_may_come_in_any_order_around_damage() -> None:
     bad = b'{"name": a, "args": {"l": [{"id": 1}, {"id": 2}]}, "ts": 2, "ph": "X"}'
     document, found = read(b"[" + b",".join([odd, bad, odd, bad, bad, odd]) + b"]")
     assert found == ["a", "a", "a"]
-    assert document.dropped == {chrome.DAMAGED: 3}
+    assert document.dropped == {damage.DAMAGED: 3}
     assert document.is_complete
 
 
@@ -181,14 +181,14 @@ def test_damage_around_the_events_costs_the_key_it_is_in() -> None:
     document, found = read(text)
     assert found == ["before"]
     assert document.metadata == {"rank": 3, "name": "x"}
-    assert document.dropped == {chrome.METADATA: 3}
+    assert document.dropped == {damage.METADATA: 3}
 
 
 def test_a_head_that_is_torn_loses_no_events() -> None:
     document, found = read(b'{"schemaVersion": 1, "traceEv#nts" [' + BEFORE + b", " + AFTER + b"]}")
     assert found == ["before", "after"]
     assert document.metadata == {"schemaVersion": 1}
-    assert document.dropped == {chrome.METADATA: 1}
+    assert document.dropped == {damage.METADATA: 1}
 
 
 def test_another_trace_after_the_first_is_read_and_told() -> None:
@@ -196,7 +196,7 @@ def test_another_trace_after_the_first_is_read_and_told() -> None:
     for size in (20, 1 << 20):
         document, found = read(one + b"\n" + one, size)
         assert found == ["before", "before"]
-        assert document.dropped == {chrome.SECOND_HEAD: 1}
+        assert document.dropped == {damage.SECOND_HEAD: 1}
 
 
 def test_another_trace_inside_the_first_is_told_whatever_tears_it() -> None:
@@ -209,14 +209,14 @@ def test_another_trace_inside_the_first_is_told_whatever_tears_it() -> None:
     for size in (64, 200, 512, 1024):
         pieces = [text[at : at + size] for at in range(0, len(first), size) for text in (first, second)]
         document, found = read(b"".join(pieces), 100)
-        assert document.dropped[chrome.SECOND_HEAD] > 0
+        assert document.dropped[damage.SECOND_HEAD] > 0
         assert {"r0", "r1"} <= set(found)
 
 
 def test_events_after_an_end_of_the_list_that_damage_made_are_read() -> None:
     document, found = read(b'{"traceEvents": [' + BEFORE + b"], " + AFTER + b'], "k": 1}')
     assert found == ["before", "after"]
-    assert document.dropped == {chrome.DAMAGED: 1}
+    assert document.dropped == {damage.DAMAGED: 1}
     assert document.metadata["k"] == 1
 
 
@@ -236,7 +236,7 @@ def test_a_file_without_a_list_of_events_is_refused_by_what_it_lacks(text: bytes
 
 
 def test_text_without_any_boundary_is_not_gathered_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chrome, "_LONGEST_ENTRY_BYTES", 10_000)
+    monkeypatch.setattr(chrome_single, "LONGEST_ENTRY_BYTES", 10_000)
     document, found = read(b'{"traceEvents": [' + BEFORE + b', {"ph": "X", "name": "' + b"x" * 100_000, 1000)
     assert found == ["before"]
     assert not document.is_complete
@@ -247,7 +247,7 @@ def test_text_without_any_boundary_is_not_gathered_without_end(monkeypatch: pyte
 def test_events_nested_without_end_are_told_in_time_that_grows_with_their_number() -> None:
     document, found = read(b"[" + BEFORE + b"," + b'{"ph": ' * 100_000)
     assert found == ["before"]
-    assert document.dropped[chrome.DAMAGED] < 5_000
+    assert document.dropped[damage.DAMAGED] < 5_000
 
 
 def test_an_event_that_cannot_be_mended_is_none() -> None:
@@ -296,7 +296,7 @@ def test_text_after_the_end_is_told_and_costs_nothing(text: bytes, size: int) ->
     document, found = read(text + b'\n\0\0junk, "a": 5}', size)
     assert found == ["before"]
     assert document.is_closed
-    assert document.dropped == {chrome.AFTER_END: 1}
+    assert document.dropped == {damage.AFTER_END: 1}
     assert "a" not in document.metadata
 
 
@@ -305,11 +305,11 @@ def test_text_after_the_end_is_told_and_costs_nothing(text: bytes, size: int) ->
 def test_an_event_that_is_too_long_is_passed_over_and_counted(
     monkeypatch: pytest.MonkeyPatch, size: int, last: bool
 ) -> None:
-    monkeypatch.setattr(chrome, "_LONGEST_ENTRY_BYTES", 10_000)
+    monkeypatch.setattr(chrome_single, "LONGEST_ENTRY_BYTES", 10_000)
     long = b', {"ph": "X", "name": "' + b"x" * 100_000 + b'", "ts": 2, "args": {"a": [{"b": 1}]}}'
     after = b"" if last else b", " + AFTER
     document, found = read(b'{"traceEvents": [' + BEFORE + long + after + b'], "k": 1}', size)
     assert found == ["before"] + ["after"] * (not last)
-    assert document.dropped == {chrome.ENDLESS: 1}
+    assert document.dropped == {damage.ENDLESS: 1}
     assert document.is_complete
     assert document.metadata == {"k": 1}

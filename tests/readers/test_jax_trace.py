@@ -14,7 +14,7 @@ from made_traces import UNIX_NS, Line, XSpace
 from meshscope import readers
 from meshscope.analysis.breakdown import measure
 from meshscope.analysis.collectives import measure as collectives
-from meshscope.readers import jax_trace
+from meshscope.readers import jax_trace, time_bounds
 from meshscope.spans import Window
 
 
@@ -105,16 +105,25 @@ def test_at_the_limit_of_events_the_rest_is_missing_and_said(tmp_path: Path, mon
     assert "XLA drops what is beyond 6" in dict(window.cannot_say)["events"]
 
 
-def test_events_without_a_time_or_with_a_negative_one_are_counted(tmp_path: Path) -> None:
+def test_events_that_cannot_be_at_their_time_are_counted_in_the_words_of_every_format(tmp_path: Path) -> None:
     path = write_jax_json(tmp_path / "a.trace.json.gz", MADE["tpu"])
     told = json.loads(gzip.decompress(path.read_bytes()))
+    cases = {
+        time_bounds.NO_TIME: ({"dur": 1}, {"ts": "x", "dur": 1}),
+        time_bounds.OUT_OF_RANGE: ({"ts": 1e300, "dur": 1}, {"ts": 5e12, "dur": 1}),
+        time_bounds.RATHER_NANOSECONDS: ({"ts": 1_790_000_000_000_000_000, "dur": 1},),
+        time_bounds.TOO_EARLY: ({"ts": -1e300, "dur": 1},),
+        time_bounds.NO_DURATION: ({"ts": 1, "dur": "x"},),
+        time_bounds.TOO_LONG: ({"ts": 1, "dur": 1e300},),
+        time_bounds.NEGATIVE: ({"ts": 1, "dur": -1},),
+    }
     told["traceEvents"][2:2] = [
         {"ph": "X", "pid": 1, "tid": 1, "name": "%a = f32[] b()", **times}
-        for times in ({"dur": 1}, {"ts": "x", "dur": 1}, {"ts": 1, "dur": -1}, {"ts": 1e300, "dur": 1})
-    ]
+        for several in cases.values() for times in several
+    ]  # fmt: skip
     path.write_bytes(gzip.compress(json.dumps(told).encode()))
     (window,) = readers.read(path)
-    assert window.counts.dropped == {"no time": 3, "negative duration": 1}
+    assert window.counts.dropped == {reason: len(several) for reason, several in cases.items()}
     assert window.counts.device == 2
 
 

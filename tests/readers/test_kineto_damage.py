@@ -16,8 +16,8 @@ from made_traces import UNIX_NS, Event, kernel, span, write_kineto
 from meshscope.analysis.breakdown import Breakdown, measure
 from meshscope.errors import TraceError
 from meshscope.readers import read
-from meshscope.readers.chrome import AFTER_END, CUT_SHORT, DAMAGED, METADATA, SECOND_HEAD
 from meshscope.readers.chrome_mending import BAD_QUOTE, BAD_TEXT, NOT_FINITE
+from meshscope.readers.damage import AFTER_END, CUT_SHORT, DAMAGED, METADATA, SECOND_HEAD
 from meshscope.readers.stream import AFTER_GZIP, BAD_TRAILER
 from meshscope.spans import Window
 

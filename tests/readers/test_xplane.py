@@ -333,3 +333,11 @@ def test_a_protobuf_destroyed_as_text_is_named_as_that(tmp_path: Path) -> None:
     with pytest.raises(TraceError) as told:
         read(path)
     assert told.value.hint
+
+
+def test_a_file_whose_only_time_is_just_before_zero(tmp_path: Path) -> None:
+    path = (
+        XSpace().plane("/device:TPU:0", [("XLA Ops", [("%x = f32[]", -1000, 0, {})])]).write(tmp_path / "a.xplane.pb")
+    )
+    (window,) = read(path)
+    assert (window.spans.start_ns.tolist(), window.start_ns) == ([0], 0)

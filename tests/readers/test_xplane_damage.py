@@ -11,8 +11,8 @@ from made_traces import UNIX_NS, Line, XSpace
 
 from meshscope.analysis.breakdown import Breakdown, measure
 from meshscope.errors import TraceError
-from meshscope.readers import read, time_bounds, xplane_space
-from meshscope.readers.chrome import CUT_SHORT
+from meshscope.readers import read, time_bounds, xplane_damage, xplane_lines
+from meshscope.readers.damage import CUT_SHORT
 from meshscope.readers.xplane_messages import message
 from meshscope.spans import Window
 
@@ -42,8 +42,8 @@ def figures(window: Window) -> Breakdown:
     [
         (("%x = f32[]", 5 * US, -3, {}), time_bounds.NEGATIVE),
         (("%x = f32[]", 5 * US, 2 * DAY, {}), time_bounds.TOO_LONG),
-        (("%x = f32[]", 2**62, 5, {}), time_bounds.NO_TIME),
-        (("%x = f32[]", -(2**63), 5, {}), time_bounds.NO_TIME),
+        (("%x = f32[]", 2**62, 5, {}), time_bounds.OUT_OF_RANGE),
+        (("%x = f32[]", -(2**63), 5, {}), time_bounds.TOO_EARLY),
         (("%x = f32[]", 5 * US, 2**63 - 1, {}), time_bounds.TOO_LONG),
         (("%x = f32[]", 20 * DAY, 5, {}), time_bounds.STRAY),
     ],
@@ -74,7 +74,8 @@ def test_a_line_with_an_impossible_beginning_is_no_crash(tmp_path: Path, timesta
     space = XSpace().plane("/device:TPU:0", [GOOD], timestamp_ns=timestamp_ns).started(UNIX_NS)
     (window,) = read_(tmp_path, space.content())
     assert window.device_kind == "none"
-    assert window.counts.dropped == {time_bounds.NO_TIME: 3}
+    reason = time_bounds.OUT_OF_RANGE if timestamp_ns > 0 else time_bounds.TOO_EARLY
+    assert window.counts.dropped == {reason: 3}
 
 
 def plane(number: int, *, without: str = "") -> Any:
@@ -100,7 +101,7 @@ def framed(part: bytes) -> bytes:
 
 def test_an_operation_whose_name_is_lost_is_of_no_kind(tmp_path: Path) -> None:
     (window,) = read_(tmp_path, framed(plane(0, without="all-reduce").SerializeToString()))
-    assert window.counts.dropped == {xplane_space.NAMELESS: 1}
+    assert window.counts.dropped == {xplane_lines.NAMELESS: 1}
     assert (figures(window).compute_ns, figures(window).collective_ns) == (20_000, 0)
 
 
@@ -137,7 +138,7 @@ def test_a_damaged_line_costs_itself_and_is_doubted(tmp_path: Path) -> None:
     content[at : at + 2] = b"\x22\x7f"  # events longer than the line
     first, second = read_(tmp_path, framed(bytes(content)) + framed(plane(1).SerializeToString()))
     assert figures(first) == figures(second) == GOOD_NS
-    assert first.counts.dropped == {xplane_space.NOT_A_PART: 1}
+    assert first.counts.dropped == {xplane_damage.NOT_A_PART: 1}
     assert not first.is_complete
     assert "damaged" in dict(first.cannot_say)["hidden_ns"]
     assert second.is_complete

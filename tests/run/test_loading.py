@@ -13,7 +13,7 @@ import pytest
 from made_traces import kernel, step, write_kineto
 from same import assert_same
 
-from meshscope import config, readers
+from meshscope import config, fast, readers
 from meshscope.readers.column_cache import Cache
 from meshscope.run import loading as loads
 from meshscope.run import opening as opens
@@ -284,14 +284,44 @@ def test_progress_grows_to_the_whole(files: list[Path]) -> None:
     assert last.frac == 1.0
 
 
+@pytest.mark.slow
+def test_compiling_the_fast_readers_is_told_by_the_process_that_does_it_and_once(
+    files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("numba", reason="the fast extra is not installed")
+    monkeypatch.setenv(fast.SWITCH, "1")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kept"))
+    told = []
+    for _ in range(2):
+        seen: set[bool] = set()
+        with Loading(files[:1], jobs=1, here_bytes=-1) as loading:
+            while loading.pump(0.01):
+                seen.add(loading.so_far.is_compiling)
+        assert not loading.so_far.is_compiling
+        told.append(True in seen)
+    assert told == [True, False]
+
+
 def test_the_time_left_is_by_the_pace_of_what_had_to_be_read(tmp_path: Path) -> None:
     now = [0]
     loading = Loading([trace(tmp_path / "a.json", 0)], clock=lambda: now[0])
     assert loading._left_ns(10, 100) is None  # no time has passed
     now[0] = 2 * 10**9
     assert loading._left_ns(0, 100) is None  # nothing is read yet
+    assert loading._left_ns(1, 101) is None  # so little tells no pace
     assert loading._left_ns(25, 100) == 6 * 10**9
     loading.close()
+
+
+def test_time_that_goes_into_compiling_tells_no_pace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0]
+    with Loading([trace(tmp_path / "a.json", 0)], clock=lambda: now[0]) as loading:
+        for now_ns, is_compiling in ((10**9, False), (9 * 10**9, True), (10 * 10**9, False)):
+            now[0] = now_ns
+            monkeypatch.setattr(Loading, "_is_compiling", is_compiling)
+            loading._unseen.append(loading.files[0])
+            loading.pump(0)
+        assert loading._left_ns(25, 100) == 6 * 10**9  # of ten seconds, two went into reading
 
 
 def test_load_keeps_the_order_of_the_files(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -253,6 +253,16 @@ class TestWhileReading:
             bar = next(line for line in shown.splitlines() if "40.0 %" in line).split("  ")[0].strip()
             assert bar.count("━") / len(bar) == pytest.approx(0.4, abs=0.03)
 
+    @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+    async def test_compiling_is_told_where_it_holds_reading_up_and_that_it_comes_once(
+        self, size: tuple[int, int]
+    ) -> None:
+        so_far = self.so_far(read_bytes=0, events=0, is_compiling=True)
+        async with staged(Told(Seen(so_far=so_far)), rests=False, size=size) as stage:
+            shown = stage.text()
+            assert "0.0 % of 1.00 GB · compiling fast readers once; later openings skip it" in shown
+            assert "left" not in shown
+
     async def test_what_is_known_so_far_is_marked_in_every_panel_until_it_is_whole(self, stepless: Path) -> None:
         seen = await self.runs(stepless)
         name = seen.runs[0].name

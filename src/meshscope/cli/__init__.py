@@ -11,8 +11,9 @@ import importlib
 import os
 import shutil
 import sys
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
 
 import click
 
@@ -38,8 +39,30 @@ _COMMANDS = {
 # What the objects of commands with --json list.
 _LISTED = {"analyze": "recordings", "compare": "comparisons", "explain": "explanations"}
 
+_LEFT_ALONE = 128 + 13  # what shells say of a program that SIGPIPE has ended
+
+
+class _UnreadError(Exception):
+    """Who read stdout has left. No OSError: click would end the process with 1, as if something had failed."""
+
+
+@contextmanager
+def _past_click() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise _UnreadError from error
+
 
 class _Lazy(click.Group):
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        with _past_click():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _past_click():
+            return super().invoke(ctx)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
         return list(_COMMANDS)
@@ -81,7 +104,7 @@ def group(ctx: click.Context, config: str | None) -> None:
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """The ``meshscope`` command. Exit codes: 0 done, 1 it could not be done, 2 usage, 130 interrupted.
 
-    ``compare --fail-on`` has two more, 3 and 4; see its help.
+    141: who read the output left before its end, as shells say it. ``compare --fail-on`` has two more, 3 and 4.
     """
     sys.exit(_answer(list(sys.argv[1:] if argv is None else argv)))
 
@@ -103,7 +126,7 @@ def _answer(argv: list[str]) -> int:
         return 2
     except (click.Abort, KeyboardInterrupt):
         return 130
-    except OSError as error:
+    except (OSError, _UnreadError) as error:
         return _unwritten(error)
     return result if isinstance(result, int) else 0
 
@@ -115,13 +138,15 @@ def _columns() -> int | None:
     return shutil.get_terminal_size().columns
 
 
-def _unwritten(error: OSError) -> int:
+def _unwritten(error: OSError | _UnreadError) -> int:
     """The reader of stdout (head, less) has left, or the disk is full; any other OSError is a bug and is raised."""
-    if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EDQUOT):
+    if isinstance(error, _UnreadError | BrokenPipeError):
+        _drop_stdout()
+        # Neither done nor failed: a build that gates on the code must not pass, and nobody is left to be told.
+        return _LEFT_ALONE
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
         raise error
     _drop_stdout()
-    if error.errno == errno.EPIPE:
-        return 1
     return _told(MeshscopeError(f"{os.strerror(error.errno)}.", hint="Make room, or write elsewhere."))
 
 

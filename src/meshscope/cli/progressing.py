@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from meshscope.run import SoFar
+from meshscope.run import COMPILING, SoFar
 from meshscope.units import NS_PER_S, percent, size
 
 _AFTER_NS = NS_PER_S // 2
@@ -40,6 +40,8 @@ def told() -> Iterator[Callable[[SoFar], None]]:
 def line(so_far: SoFar) -> str:
     """``reading: 41.0 % of 1.00 GB, 3 of 8 files, 12 s left``."""
     words = [f"reading: {percent(so_far.frac)} of {size(so_far.total_bytes)}"]
+    if so_far.is_compiling:
+        return f"{words[0]}, {COMPILING}"
     if so_far.files > 1:
         words.append(f"{so_far.files_done} of {so_far.files} files")
     if so_far.left_ns is not None:

@@ -7,46 +7,34 @@ entries around the trouble (or around the end of the list) are taken one by one.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
-import msgspec
-
+from meshscope.readers import chrome_single
 from meshscope.readers.chrome_around import Stop, walk
-from meshscope.readers.chrome_mending import BAD_QUOTE, as_event, encoded, mended
-from meshscope.readers.chrome_metadata import SCAN, metadata, names_top_level, no_events, repeats_top_level
-from meshscope.readers.stream import BAD_TRAILER, Source
+from meshscope.readers.chrome_metadata import metadata, no_events, repeats_top_level
+from meshscope.readers.chrome_single import (
+    BAD_DECODE,
+    LIST_END,
+    NARROW_BYTES,
+    Single,
+    next_event,
+)  # fmt: skip
+from meshscope.readers.damage import AFTER_END, DAMAGED, METADATA, SECOND_HEAD
 
 Entry = TypeVar("Entry")
-
-CUT_SHORT = "the file ends inside an event"
-DAMAGED = "not JSON"
-NOT_AN_EVENT = "not an event"
-METADATA = "metadata that is not JSON"
-SECOND_HEAD = "another trace begins inside this one"
-ENDLESS = "an event longer than 64 MiB"
-AFTER_END = "text after the end"
 
 # The list's own key; an event where damage has taken that away.
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[|(?=\{\s*"ph"\s*:\s*")')
 _LEADING = re.compile(rb"[ \t\r\n,]*")
-_SPACE = re.compile(r"[\s,]*")
 _BOUNDARY = re.compile(rb"\}\s*,\s*\{")
-_NEXT_EVENT = re.compile(r'\{\s*"ph"\s*:|(?<=\})\s*,\s*\{\s*"(?:name|cat|args|ts|dur|pid|tid|id|s|bp)"\s*:')
-_LIST_END = re.compile(r'\}\s*\]\s*(?:,\s*"\w[\w ]*"\s*:|\}?\s*\Z)')
 _LIST_ENDS_BEFORE_KEY = re.compile(r'\}\s*\]\s*,\s*"\w[\w ]*"\s*:')
-_BAD_DECODE = (msgspec.MsgspecError, RecursionError)
-_NARROW_BYTES = 1 << 16
 _VIEW_BYTES = 1 << 18
 _HEAD_LIMIT_BYTES = 1 << 28
-_LONGEST_ENTRY_BYTES = 1 << 26
 _KEPT_BYTES = 256
-_DEEP = 500
 _BLANK = b" \t\r\n\0"
 
 
@@ -72,6 +60,9 @@ class Document(Generic[Entry]):
     _end: int = -1  # behind the object's brace
     _is_skipping: bool = False  # the rest of an event that is too long
     _is_odd: bool = False  # what follows the list is no JSON object's end
+
+    def __post_init__(self) -> None:
+        self._single = Single(self.decode, self.dropped, self.repaired)
 
     def batches(self) -> Iterator[list[Entry]]:
         """Raises TraceError when there is no ``traceEvents``."""
@@ -117,7 +108,7 @@ class Document(Generic[Entry]):
         if self._is_skipping:
             self._skip(is_all=is_all)
         while not self._is_skipping and (not self.is_complete or self._goes_on()):
-            whole = is_all or len(self._rest) > _LONGEST_ENTRY_BYTES
+            whole = is_all or len(self._rest) > chrome_single.LONGEST_ENTRY_BYTES
             end = len(self._rest) if whole else last_boundary(self._rest)
             text, later = self._rest[:end], self._rest[end:]
             while text and not self.is_complete:
@@ -133,8 +124,8 @@ class Document(Generic[Entry]):
     def _skip(self, *, is_all: bool) -> None:
         """Passes over text up to the next event, or to the list's end."""
         view = self._rest.decode("latin-1")
-        at = _next_event(view, 0)
-        ending = (_LIST_END if is_all else _LIST_ENDS_BEFORE_KEY).search(view) if at < 0 else None
+        at = next_event(view, 0)
+        ending = (LIST_END if is_all else _LIST_ENDS_BEFORE_KEY).search(view) if at < 0 else None
         if ending is not None:
             at = view.index("]", ending.start())
         self._is_skipping = at < 0
@@ -147,7 +138,7 @@ class Document(Generic[Entry]):
         found = _EVENTS.search(self._rest, self._searched)
         if found is None:
             self._searched = max(self._searched, len(self._rest) - 64)
-            if len(self._rest) > _LONGEST_ENTRY_BYTES:
+            if len(self._rest) > chrome_single.LONGEST_ENTRY_BYTES:
                 self._take_end()
                 self._rest, self._searched = b"", 0
                 self._end = min(self._end, 0)
@@ -187,8 +178,8 @@ class Document(Generic[Entry]):
         while True:
             try:
                 return self.decode(_listed(text, end)), end
-            except _BAD_DECODE:
-                end = last_boundary(text[: end // 2]) if end > _NARROW_BYTES else 0
+            except BAD_DECODE:
+                end = last_boundary(text[: end // 2]) if end > NARROW_BYTES else 0
             if end <= 0:
                 break
         if len(text) > _VIEW_BYTES:
@@ -198,64 +189,16 @@ class Document(Generic[Entry]):
         return self._one_by_one(text, is_all=is_all)
 
     def _one_by_one(self, text: bytes, *, is_all: bool) -> tuple[list[Entry], int]:
-        view = text.decode("latin-1")  # one character per byte, so positions are the same
-        entries: list[Entry] = []
-        at = 0
-        while at < min(len(text), _NARROW_BYTES):
-            at = _SPACE.match(view, at).end()  # type: ignore[union-attr]  # matches the empty text too
-            if view[at : at + 1] in ("]", ""):
-                self.is_complete = view[at : at + 1] == "]"
-                return entries, min(at + 1, len(text))
-            end, is_cut = _end_of_entry(view, at, is_all=is_all)
-            if end < 0:
-                break
-            if is_cut and not is_all and len(text) - at >= _LONGEST_ENTRY_BYTES:
-                self.dropped[ENDLESS] += 1
-                self._is_skipping = True
-                return entries, len(text)
-            entries += self._entry(text[at:end], is_cut=is_cut)
-            at = end
-        return entries, at
-
-    def _entry(self, text: bytes, *, is_cut: bool) -> list[Entry]:
-        if is_cut:
-            self.dropped[CUT_SHORT] += 1
-            return []
-        try:
-            return self.decode(b"[" + text + b"]")
-        except _BAD_DECODE:
-            return self._mended(text.rstrip(b" \t\r\n,"))
-
-    def _mended(self, text: bytes) -> list[Entry]:
-        found = mended(text)
-        # Where no quote had to be guessed, the keys are this entry's own and deeper ones, whatever they are called.
-        if (found is None or found[1] == BAD_QUOTE) and names_top_level(text):
-            self.dropped[SECOND_HEAD] += 1
-            return []
-        if found is None:
-            self.dropped[DAMAGED] += 1
-            return []
-        value, reason = found
-        try:
-            entries = self.decode(b"[" + encoded(as_event(value)) + b"]") if isinstance(value, dict) else []
-        except _BAD_DECODE:
-            entries = []
-        (self.repaired if entries else self.dropped)[reason if entries else NOT_AN_EVENT] += 1
-        return entries
+        found = self._single.taken(text, is_all=is_all)
+        self.is_complete = self.is_complete or found.is_end
+        self._is_skipping = self._is_skipping or found.is_endless
+        return found.entries, found.used_bytes
 
     def _take_metadata(self, text: bytes) -> None:
         found, lost = metadata(text)
         self.metadata.update((key, value) for key, value in found.items() if key != "traceEvents")
         if lost:
             self.dropped[METADATA] += lost
-
-
-def packing(source: Source, *, is_closed: bool) -> Counter[str]:
-    """Damage of a file's packing, by reason. Where the text in it is closed, what is damaged is what follows that."""
-    damage = Counter({source.after: 1} if source.after else {})
-    if source.cut_short:
-        damage[BAD_TRAILER if is_closed else CUT_SHORT] = 1
-    return damage
 
 
 class _Place(NamedTuple):
@@ -290,54 +233,6 @@ def _listed(text: bytes, end: int) -> bytes:
     while last > first and text[last - 1] in b" \t\r\n,":
         last -= 1
     return b"".join((b"[", memoryview(text)[first : max(first, last)], b"]"))
-
-
-def _end_of_entry(view: str, at: int, *, is_all: bool) -> tuple[int, bool]:
-    """Where the entry at ``at`` ends, or where the next begins if it is damaged; −1 when more text may end it.
-
-    With it, whether the file ends inside the entry.
-    """
-    search_from = at + 1
-    try:
-        return SCAN.raw_decode(view, at)[1], False
-    except json.JSONDecodeError as error:
-        runs_out = error.pos >= len(view) or error.msg.startswith("Unterminated string")
-    except ValueError:
-        runs_out = False
-    except RecursionError:
-        runs_out, search_from = False, at + _DEEP  # so much at least is nested in this entry
-    if runs_out and not is_all and len(view) - at < _LONGEST_ENTRY_BYTES:
-        return -1, False
-    following = _next_event(view, search_from)
-    if following >= 0:
-        return following, False
-    if not is_all and len(view) - at < _LONGEST_ENTRY_BYTES:
-        return -1, False
-    ending = None if runs_out else _LIST_END.search(view, at)
-    is_cut = runs_out or not view.rstrip().endswith(("}", "]"))
-    return (ending.start() + 1, False) if ending else (len(view), is_cut)
-
-
-def _next_event(view: str, at: int) -> int:
-    """The next place where an event begins; −1 without one.
-
-    Objects in an argument's list look alike but for their ``ph``: the first is taken only if none of a few has one.
-    """
-    first = -1
-    if view.find("{", at) < 0:
-        return first
-    for found in islice(_NEXT_EVENT.finditer(view, at), 64):
-        start = view.index("{", found.start())
-        if found[0].startswith("{"):
-            return start
-        try:
-            value, _ = SCAN.raw_decode(view, start)
-        except (ValueError, RecursionError):
-            value = ("ph",)
-        if "ph" in value:
-            return start
-        first = start if first < 0 else first
-    return first
 
 
 def last_boundary(text: bytes) -> int:

@@ -18,7 +18,7 @@ import msgspec
 
 from meshscope import kinds
 from meshscope.errors import TraceError
-from meshscope.readers.chrome import CUT_SHORT
+from meshscope.readers.damage import CUT_SHORT
 from meshscope.readers.pickles import PICKLE, plain
 from meshscope.readers.records import RecordReader, rank_of, whole
 from meshscope.readers.windows import EARLIEST_UNIX_NS

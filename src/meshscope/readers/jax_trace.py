@@ -17,10 +17,22 @@ from typing import Any
 
 import msgspec
 
-from meshscope.readers.chrome import CUT_SHORT, Document, packing
+from meshscope.readers.chrome import Document
+from meshscope.readers.damage import CUT_SHORT, packing
 from meshscope.readers.reader import Reader
 from meshscope.readers.stream import Source
 from meshscope.readers.tables import Table
+from meshscope.readers.time_bounds import (
+    LATEST_NS,
+    NEGATIVE,
+    NO_DURATION,
+    NO_TIME,
+    OUT_OF_RANGE,
+    RATHER_NANOSECONDS,
+    TOO_EARLY,
+    TOO_LONG,
+)  # fmt: skip
+from meshscope.readers.windows import EARLIEST_UNIX_NS
 from meshscope.readers.xplane import windows_of
 from meshscope.readers.xplane_messages import message
 from meshscope.readers.xplane_space import space
@@ -40,8 +52,6 @@ _STATS = ("hlo_op", "device_ordinal", "step_num", "name")
 _NO_JSON = msgspec.Raw(b"")
 _EXACT_PS = 1 << 52
 _MOST_PS = 1 << 62
-_NO_TIME = "no time"
-_NEGATIVE = "negative duration"
 
 
 class Event(msgspec.Struct, gc=False):
@@ -110,9 +120,9 @@ class _Gathered:
         self.timed += 1
         start_ps, dur_ps = _picoseconds(event.ts), _picoseconds(event.dur)
         if start_ps is None or dur_ps is None:
-            self.dropped[_NO_TIME] += 1
-        elif dur_ps < 0:
-            self.dropped[_NEGATIVE] += 1
+            self.dropped[NO_TIME if start_ps is None else NO_DURATION] += 1
+        elif reason := _why_not(start_ps, dur_ps):
+            self.dropped[reason] += 1
         else:
             args = event.args if isinstance(event.args, dict) else {}
             # A name that was shortened for the eye has the instruction's whole text beside it.
@@ -164,16 +174,27 @@ def _varint(value: int) -> bytes:
 
 
 def _picoseconds(token: msgspec.Raw) -> int | None:
-    """A number of µs as picoseconds; None for what is none, or cannot be. Numbers in quotes are accepted."""
+    """A number of µs as picoseconds, whatever its size; None for what is none. Numbers in quotes are accepted."""
     try:
         value = float(bytes(token).strip(b'"'))
         scaled = value * 1e6
-        if abs(scaled) < _EXACT_PS:
-            return round(scaled)
-        exact = int(Decimal(value) * 1_000_000)
-    except (ValueError, OverflowError, ArithmeticError):
+        return round(scaled) if abs(scaled) < _EXACT_PS else int(Decimal(value) * 1_000_000)
+    except OverflowError:
+        return _MOST_PS if value > 0 else -_MOST_PS
+    except (ValueError, ArithmeticError):
         return None
-    return exact if abs(exact) < _MOST_PS else None
+
+
+def _why_not(start_ps: int, dur_ps: int) -> str:
+    """Why an event cannot be at a time, in the words that are used of every format; "" when it can."""
+    if start_ps >= _MOST_PS:
+        is_wall_time = EARLIEST_UNIX_NS * 1_000_000 <= start_ps < LATEST_NS * 1_000_000
+        return RATHER_NANOSECONDS if is_wall_time else OUT_OF_RANGE
+    if start_ps <= -_MOST_PS:
+        return TOO_EARLY
+    if dur_ps >= _MOST_PS:
+        return TOO_LONG
+    return NEGATIVE if dur_ps < 0 else ""
 
 
 def _told(window: Window, gathered: _Gathered, repaired: dict[str, int]) -> Window:

@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from meshscope import fast
 from meshscope.errors import TraceError
-from meshscope.readers.chrome import CUT_SHORT, DAMAGED, ENDLESS, NOT_AN_EVENT, Document, packing
+from meshscope.readers.chrome import Document
+from meshscope.readers.damage import CUT_SHORT, DAMAGED, ENDLESS, NOT_AN_EVENT, packing
 from meshscope.readers.decimals import nanoseconds
 from meshscope.readers.growing import Growing, taken
 from meshscope.readers.kineto_pairs import pairs

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meshscope.kinds import Kind
-from meshscope.readers.chrome import DAMAGED, SECOND_HEAD
+from meshscope.readers.damage import DAMAGED, SECOND_HEAD
 from meshscope.readers.kineto_columns import RUNTIME, Columns
 from meshscope.readers.kineto_repairs import LOST, device_rows
 from meshscope.readers.time_bounds import (

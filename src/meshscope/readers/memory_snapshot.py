@@ -20,12 +20,14 @@ from meshscope.readers.memory_alive import Block, blocks
 from meshscope.readers.memory_history import NO_HISTORY, History, histories
 from meshscope.readers.memory_moments import End, moments
 from meshscope.readers.memory_segments import State, states
-from meshscope.readers.pickles import PICKLE, plain
+from meshscope.readers.memory_snapshot_cut import kept
+from meshscope.readers.pickles import PICKLE, Unfinished, as_far_as_it_goes, cut_short
 from meshscope.readers.records import RecordReader, rank_of, whole
+from meshscope.readers.stream import BAD_TRAILER
 from meshscope.readers.windows import EARLIEST_UNIX_NS, NO_ABSOLUTE_TIME
 from meshscope.records import Doubt, MemoryRecord, Record
 from meshscope.spans import Counts
-from meshscope.units import size
+from meshscope.units import counted, size
 
 KIND = "snapshot of torch's CUDA allocator"
 _ANY = re.compile(r"\.(pickle|pkl)(\.gz)?$", re.IGNORECASE)
@@ -33,6 +35,9 @@ _ANY = re.compile(r"\.(pickle|pkl)(\.gz)?$", re.IGNORECASE)
 _BEGINNINGS = (PICKLE, b"(d", b"(l", b"}q", b"]q")
 _MARK = re.compile(rb"segments|device_traces|total_size|segment_type")
 _NO_CATEGORY = "an allocator's snapshot knows blocks, not what they are for"
+_PEAK = "memory.peak_bytes"
+CUT = "the file ends inside the snapshot"
+_NOTHING_CUT = 1 << 30
 
 
 def sniff(head: bytes) -> bool:
@@ -41,13 +46,22 @@ def sniff(head: bytes) -> bool:
 
 
 def read(path: Path) -> tuple[Record, ...]:
-    """A record for every device that the process held memory on."""
-    content, cut_short = whole(path)
-    found = plain(content, path.name)
-    if cut_short:
-        raise TraceError(f"{path.name}: {cut_short}.", hint="Copy the file again, or dump it again.")
-    segments, traces = _parts(found, path)
-    dropped: Counter[str] = Counter()
+    """A record for every device that the process held memory on.
+
+    Of a file that ends inside a history, the state at the end is exact, and so are histories before the cut.
+    """
+    content, packed_why = whole(path)
+    found = as_far_as_it_goes(content, path.name)
+    dropped: Counter[str] = Counter({BAD_TRAILER: 1} if packed_why else {})
+    told = _NOTHING_CUT
+    if isinstance(found, Unfinished):
+        rest = kept(found)
+        if rest is None:
+            raise cut_short(path.name)
+        segments, traces, told = rest.segments, rest.traces, rest.whole
+        dropped = Counter({CUT: 1})
+    else:
+        segments, traces = _parts(found, path)
     held = states(segments, len(content), dropped)
     past = histories(traces, len(content), dropped)
     standing = blocks(segments)
@@ -61,9 +75,10 @@ def read(path: Path) -> tuple[Record, ...]:
     rank, rank_from = rank_of(path)
     return tuple(
         replace(_record(device, held.get(device, State()), past.get(device, NO_HISTORY), standing.get(device, []),
-                        is_expandable=is_expandable),
+                        is_expandable=is_expandable, is_cut=device >= told),
                 source=path.name, rank=rank, rank_from=rank_from,
-                counts=_counts(held, past, dropped, is_first=device == devices[0]))
+                counts=_counts(held, past, dropped, is_first=device == devices[0]),
+                is_complete=not isinstance(found, Unfinished))
         for device in devices
     )  # fmt: skip
 
@@ -88,10 +103,13 @@ def _is_expandable(found: Any) -> bool:
     return isinstance(settings, dict) and settings.get("expandable_segments") is True
 
 
-def _record(device: int, held: State, changes: History, standing: list[Block], *, is_expandable: bool) -> MemoryRecord:
+def _record(
+    device: int, held: State, changes: History, standing: list[Block], *, is_expandable: bool, is_cut: bool
+) -> MemoryRecord:
+    """``is_cut``: the newest calls are missing. What was held before the others cannot be told then, nor any peak."""
     start_bytes = _start_bytes(held, changes)
     peak_bytes = max(start_bytes + changes.peak_bytes, held.allocated)
-    is_of_these = changes.read > 0 and start_bytes >= 0
+    is_of_these = changes.read > 0 and start_bytes >= 0 and not is_cut
     has_time = changes.start_ns >= EARLIEST_UNIX_NS
     zero_ns = 0 if has_time else changes.start_ns
     end = End(
@@ -104,7 +122,7 @@ def _record(device: int, held: State, changes: History, standing: list[Block], *
         rounding_bytes=held.allocated - held.requested if held.has_requested else None,
         is_expandable=is_expandable or held.expandable > 0,
     )
-    found = moments(end, changes, zero_ns)
+    found = moments(end, NO_HISTORY if is_cut else changes, zero_ns)
     return MemoryRecord(
         kind=KIND,
         source="",
@@ -112,13 +130,13 @@ def _record(device: int, held: State, changes: History, standing: list[Block], *
         start_ns=changes.start_ns - zero_ns,
         end_ns=changes.end_ns - zero_ns,
         has_unix_time=has_time,
-        cannot_say=(*_doubts(held, changes, start_bytes, has_time=has_time), *found.doubts),
+        cannot_say=(*_doubts(held, changes, start_bytes, has_time=has_time, is_cut=is_cut), *found.doubts),
         peak_bytes=peak_bytes if is_of_these else None,
         peak_how="replayed" if is_of_these else "",
         end_bytes=held.allocated,
         reserved_bytes=held.reserved,
         preexisting_bytes=start_bytes if is_of_these else None,
-        categories=changes.annotated,
+        categories={} if is_cut else changes.annotated,
         figures=_figures(held),
         history=changes.figures if is_of_these else {},
         actions=changes.actions,
@@ -157,17 +175,27 @@ def _figures(held: State) -> dict[str, int]:
     return {name: value for name, value in figures.items() if held.has_requested or name != "requested_bytes"}
 
 
-def _doubts(held: State, changes: History, start_bytes: int, *, has_time: bool) -> list[Doubt]:
-    said = [("breakdown", f"a {KIND} holds no device work"), *_peak_doubts(held, changes, start_bytes)]
+def _doubts(held: State, changes: History, start_bytes: int, *, has_time: bool, is_cut: bool) -> list[Doubt]:
+    said: list[Doubt] = [("breakdown", f"a {KIND} holds no device work")]
+    said += [(_PEAK, _cut_why(changes))] if is_cut else _peak_doubts(held, changes, start_bytes)
     if changes.read and not has_time:
         said.append(NO_ABSOLUTE_TIME)
-    if not changes.annotated:
-        said.append(("memory.categories", _NO_CATEGORY))
+    if not changes.annotated or is_cut:
+        said.append(("memory.categories", _cut_why(changes) if is_cut and changes.annotated else _NO_CATEGORY))
     return said
 
 
+def _cut_why(changes: History) -> str:
+    if not changes.read:
+        return "the file ends before the history of this device, if there is one"
+    return (
+        f"the file ends inside this device's history: {counted(changes.read, 'call')}, the oldest, are read and the "
+        "newest are missing, so what was held before them cannot be told"
+    )
+
+
 def _peak_doubts(held: State, changes: History, start_bytes: int) -> Iterator[Doubt]:
-    what = "memory.peak_bytes"
+    what = _PEAK
     if not changes.read:
         yield what, "the snapshot holds no history: torch.cuda.memory._record_memory_history() was not called before it"
         return

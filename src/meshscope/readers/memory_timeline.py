@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meshscope.errors import TraceError
-from meshscope.readers.chrome import CUT_SHORT
+from meshscope.readers.damage import CUT_SHORT
 from meshscope.readers.records import RecordReader, rank_of, whole
 from meshscope.readers.windows import EARLIEST_UNIX_NS, NO_ABSOLUTE_TIME
 from meshscope.records import MemoryRecord, Record

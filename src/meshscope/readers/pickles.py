@@ -11,7 +11,7 @@ from __future__ import annotations
 import pickletools
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from meshscope.errors import TraceError
 
@@ -32,12 +32,27 @@ class _DamagedError(Exception):
     """The pickle does not hold together."""
 
 
+class Unfinished(NamedTuple):
+    """Where a pickle stood when it ended early: its stack, outermost first, and where on it something was begun."""
+
+    stack: list[Any]
+    marks: list[int]
+
+
 def plain(content: bytes, name: str) -> Any:
     """The value that a pickle holds. ``name`` is the file's, for what is said of it.
 
     Raises TraceError when it ends early, is no pickle, or asks for anything but plain values. Protocol reference: the
     docstrings of the standard library's ``pickletools``.
     """
+    found = as_far_as_it_goes(content, name)
+    if isinstance(found, Unfinished):
+        raise cut_short(name)
+    return found
+
+
+def as_far_as_it_goes(content: bytes, name: str) -> Any:
+    """As :func:`plain`, but an :class:`Unfinished` for a pickle that ends early."""
     machine = _Machine(content)
     try:
         return machine.run()
@@ -48,12 +63,17 @@ def plain(content: bytes, name: str) -> Any:
         ) from error
     except (IndexError, struct.error) as error:
         if machine.at >= len(content) or machine.at + 8 > len(content):
-            raise TraceError(
-                f"{name} stops in the middle of the pickle.", hint="It was cut short: copy it again, or dump it again."
-            ) from error
+            return Unfinished(machine.stack, machine.marks)
         raise _broken(name) from error
     except (_DamagedError, ValueError, TypeError, AttributeError, KeyError) as error:
         raise _broken(name) from error
+
+
+def cut_short(name: str) -> TraceError:
+    """Why a pickle that ends early is refused where nothing of it is worth keeping."""
+    return TraceError(
+        f"{name} stops in the middle of the pickle.", hint="It was cut short: copy it again, or dump it again."
+    )
 
 
 def _broken(name: str) -> TraceError:

@@ -6,7 +6,7 @@ import importlib
 import os
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from io import BufferedReader
@@ -55,25 +55,36 @@ class Source:
         # A member says its size modulo 2³², and the last of several its own alone; text is packed at least 4 to 1.
         return max(said if said < _MOST_PACKED * size else 0, 4 * size) if is_packed else size
 
+    @property
+    def is_packed(self) -> bool:
+        """Whether the file is gzip. Raises TraceError when it cannot be read."""
+        with self.open() as file:
+            return file.read(len(_GZIP)) == _GZIP
+
+    @contextmanager
+    def open(self) -> Iterator[BufferedReader]:
+        try:
+            with self.path.open("rb") as file:
+                yield file
+        except OSError as error:
+            raise TraceError(
+                f"{self.path.name} cannot be read: {error.strerror or error}.", hint="Check its path and permissions."
+            ) from error
+
     def blocks(self, room: Room | None = None) -> Iterator[bytes | memoryview]:
         """The content from its beginning. Raises TraceError when the file cannot be read.
 
         Where there is ``room``, what need not be unpacked is read into it, but for the first block, and the rest is
         unpacked ahead.
         """
-        try:
-            with self.path.open("rb") as file:
-                is_packed = file.read(len(_GZIP)) == _GZIP
-                file.seek(0)
-                if not is_packed:
-                    yield from self._plain(file, room)
-                else:
-                    unpacked = self._unpacked(file)
-                    yield from unpacked if room is None else ahead(unpacked)
-        except OSError as error:
-            raise TraceError(
-                f"{self.path.name} cannot be read: {error.strerror or error}.", hint="Check its path and permissions."
-            ) from error
+        with self.open() as file:
+            is_packed = file.read(len(_GZIP)) == _GZIP
+            file.seek(0)
+            if not is_packed:
+                yield from self._plain(file, room)
+            else:
+                unpacked = self._unpacked(file)
+                yield from unpacked if room is None else ahead(unpacked)
 
     def _plain(self, file: BufferedReader, room: Room | None) -> Iterator[bytes | memoryview]:
         # What is read before there is room is copied more than once.

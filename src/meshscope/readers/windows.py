@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from meshscope.kinds import Kind, is_any
 from meshscope.readers.growing import room
-from meshscope.spans import SpanTable
 
 Ints = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int32]
@@ -46,12 +46,23 @@ def step_of(start_ns: Ints, steps: Ints, step_ns: Ints) -> Small:
     return found
 
 
-def extent(spans: SpanTable) -> tuple[int, int]:
+class Timed(Protocol):
+    """Rows that have a start, an end and a kind: a table of spans, or what becomes one."""
+
+    @property
+    def start_ns(self) -> Ints: ...
+    @property
+    def end_ns(self) -> Ints: ...
+    @property
+    def kind(self) -> npt.NDArray[np.uint8]: ...
+
+
+def extent(spans: Timed) -> tuple[int, int]:
     """From the first device event's start to the last one's end; of all rows where there is none."""
-    if not len(spans):
+    if not len(spans.start_ns):
         return 0, 0
     rows = is_any(spans.kind, WORK)
-    work = rows if rows.any() else np.ones(len(spans), dtype=bool)
+    work = rows if rows.any() else np.ones(len(rows), dtype=bool)
     bounds = np.iinfo(np.int64)
     return int(spans.start_ns.min(where=work, initial=bounds.max)), int(
         spans.end_ns.max(where=work, initial=bounds.min)

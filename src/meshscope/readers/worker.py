@@ -22,7 +22,7 @@ from typing import IO
 
 import msgspec
 
-from meshscope import config, readers
+from meshscope import config, fast, readers
 from meshscope.errors import TraceError
 from meshscope.readers.column_cache import Cache, Hashing
 from meshscope.readers.meter import Meter, metered
@@ -53,7 +53,7 @@ class Asked(msgspec.Struct, kw_only=True):
 
 
 class Told(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """How far it is; ``is_done`` with the last one of a file.
+    """How far it is; ``is_done`` with the last one of a file. ``is_compiling``: it is held up by making machine code.
 
     ``key`` is that of the columns whose descriptor comes along; without one, ``why`` and ``hint`` tell why the file
     cannot be read. ``unkept`` says why it was not kept in the cache.
@@ -61,6 +61,7 @@ class Told(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     read_bytes: int = 0
     events: int = 0
+    is_compiling: bool = False
     is_done: bool = False
     key: str = ""
     why: str = ""
@@ -154,8 +155,9 @@ def telling(line: socket.socket, meter: Meter) -> Iterator[None]:
 
     def tell() -> None:
         while not is_over.wait(_TELL_EVERY_S):
+            told = Told(read_bytes=meter.read_bytes, events=meter.events, is_compiling=fast.is_compiling())
             try:
-                line.send(msgspec.json.encode(Told(read_bytes=meter.read_bytes, events=meter.events)))
+                line.send(msgspec.json.encode(told))
             except OSError:
                 os._exit(1)
 

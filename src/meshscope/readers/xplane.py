@@ -9,23 +9,25 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from meshscope.kinds import Kind
-from meshscope.readers.chrome import CUT_SHORT
+from meshscope.kinds import Kind, is_any
+from meshscope.readers.damage import CUT_SHORT
 from meshscope.readers.reader import Reader
 from meshscope.readers.stream import Source
 from meshscope.readers.time_bounds import TORN, is_torn
 from meshscope.readers.windows import EARLIEST_UNIX_NS, NO_ABSOLUTE_TIME, WORK, extent, step_bounds, step_of
 from meshscope.readers.xplane_compiles import compile_rows
+from meshscope.readers.xplane_content import content_of
 from meshscope.readers.xplane_cpu import Marks, host_plane, host_rows, step_marks
+from meshscope.readers.xplane_damage import NOT_A_PART
 from meshscope.readers.xplane_device import device_kind, device_planes, device_rows, device_steps, encloses
 from meshscope.readers.xplane_programs import programs
-from meshscope.readers.xplane_rows import NO_ROWS, Rows, Tables, joined
-from meshscope.readers.xplane_space import NOT_A_PART, Space, space
+from meshscope.readers.xplane_rows import NO_ROWS, Rows, Tables, joined, spans_of
+from meshscope.readers.xplane_space import Space, space
 from meshscope.spans import Counts, Window
 from meshscope.units import counted
 
@@ -46,31 +48,46 @@ def sniff(head: bytes) -> bool:
 def read(path: Path, *, t0_unix_ns: int | None = None, device_kind: str = "") -> tuple[Window, ...]:
     """See :class:`meshscope.readers.reader.Read`. The planes say what kind of device they are of."""
     source = Source(path)
-    found = space(b"".join(source.blocks()))
-    if source.cut_short:
-        found.dropped.setdefault(CUT_SHORT, 1)
-    if source.after:
-        found.dropped[source.after] = 1
-    return windows_of(found, path.name, t0_unix_ns)
+    with content_of(source) as content:
+        found = space(content)
+        if source.cut_short:
+            found.dropped.setdefault(CUT_SHORT, 1)
+        if source.after:
+            found.dropped[source.after] = 1
+        return windows_of(found, path.name, t0_unix_ns)
 
 
 def windows_of(found: Space, name: str, t0_unix_ns: int | None) -> tuple[Window, ...]:
     """A window for each device of the planes that did something. ``name`` is the file's."""
-    windows = _device_windows(found) or _cpu_windows(found) or (_nothing(found),)
-    first_ns = min((window.start_ns for window in windows if len(window.spans)), default=0)
-    windows = tuple(w if len(w.spans) else replace(w, start_ns=first_ns, end_ns=first_ns) for w in windows)
+    devices = _devices(found) or _cpus(found) or [_nothing(found)]
+    first_ns = min((extent(device.rows)[0] for device in devices if len(device.rows)), default=0)
     zero_ns, is_absolute = _zero(found, first_ns, t0_unix_ns)
-    return tuple(replace(_doubted(w, is_absolute=is_absolute), source=name).shifted(-zero_ns) for w in windows)
+    windows = (_window(found, device, first_ns, zero_ns) for device in devices)
+    return tuple(replace(_doubted(window, is_absolute=is_absolute), source=name) for window in windows)
 
 
-def _device_windows(found: Space) -> tuple[Window, ...]:
+@dataclass(frozen=True)
+class _Device:
+    """What one device did, times as the file counts them, before the file's zero is known."""
+
+    rows: Rows
+    tables: dict[str, tuple[str, ...]]
+    marks: Marks
+    number: int
+    kind: str
+    cannot_say: tuple[tuple[str, str], ...]
+    dropped: Counter[str]
+    rank_from: str = "device"
+
+
+def _devices(found: Space) -> list[_Device]:
     tables = Tables()
     host = host_plane(found)
-    windows: list[Window] = []
+    devices: list[_Device] = []
     planes = device_planes(found)
     if twice := [number for number, count in Counter(number for number, _ in planes).items() if count > 1]:
         why = f"several planes are of device {twice[0]}: profiles of several hosts or runs lie in this file"
-        return (_nothing(found, why),)
+        return [_nothing(found, why)]
     inside = programs(found, (number for number, _ in planes))
     host_marks = step_marks(host) if host and planes else []
     for number, plane in planes:
@@ -83,68 +100,70 @@ def _device_windows(found: Space) -> tuple[Window, ...]:
             cannot_say.append(("hidden_ns", why))
         if plane.dropped[NOT_A_PART]:
             cannot_say.append(_LOST_PART)
-        if not windows:
-            rows = joined([rows, compile_rows(host, tables)])
-        kind = device_kind(plane)
-        windows.append(_window(found, rows, tables, marks, number, kind, tuple(cannot_say), plane.dropped))
-    return tuple(windows)
+        if not devices and len(compiled := compile_rows(host, tables)):
+            rows = joined([rows, compiled])
+        device = _Device(rows, tables.said(), marks, number, device_kind(plane), tuple(cannot_say), plane.dropped)
+        devices.append(_untorn(device))
+    return devices
 
 
-def _cpu_windows(found: Space) -> tuple[Window, ...]:
+def _cpus(found: Space) -> list[_Device]:
     host = host_plane(found)
     if host is None:
-        return ()
+        return []
     tables = Tables()
     cpu = host_rows(host, tables, programs(found))
-    if cpu.devices:
+    if cpu.devices and len(compiled := compile_rows(host, tables)):
         first = next(iter(cpu.devices))
-        cpu.devices[first] = joined([cpu.devices[first], compile_rows(host, tables)])
+        cpu.devices[first] = joined([cpu.devices[first], compiled])
     cannot_say = (_LOST_PART,) if host.dropped[NOT_A_PART] else ()
-    return tuple(
-        _window(found, rows, tables, cpu.marks, ordinal, "cpu", cannot_say, cpu.dropped + host.dropped)
+    dropped = cpu.dropped + host.dropped
+    return [
+        _untorn(_Device(rows, tables.said(), cpu.marks, ordinal, "cpu", cannot_say, dropped))
         for ordinal, rows in cpu.devices.items()
-    )
+    ]
 
 
-def _window(
-    found: Space,
-    rows: Rows,
-    tables: Tables,
-    marks: Marks,
-    device: int,
-    kind: str,
-    cannot_say: tuple[tuple[str, str], ...],
-    dropped: Counter[str],
-) -> Window:
-    if is_torn(rows.start_ns):
-        rows, marks, kind, cannot_say = rows.take(np.empty(0, dtype=np.int64)), [], "none", (TORN,)
+def _untorn(device: _Device) -> _Device:
+    """Nothing of a device whose times lie in parts of which none is the larger."""
+    if not is_torn(device.rows.start_ns):
+        return device
+    return replace(device, rows=NO_ROWS, marks=[], kind="none", cannot_say=(TORN,))
+
+
+def _nothing(found: Space, why: str = "") -> _Device:
+    """What stands for a file in which no device did anything, or no one can tell which."""
+    why = why or f"no operation on any device plane, and none of JAX on CPU (events read: {found.read})"
+    lost = sum((plane.dropped for plane in found.planes), Counter[str]())
+    return _Device(NO_ROWS, Tables().said(), [], 0, "none", (("breakdown", why),), lost, rank_from="order")
+
+
+def _window(found: Space, device: _Device, first_ns: int, zero_ns: int) -> Window:
+    """The window of a device, its times counted from ``zero_ns``. The device's rows are used up."""
+    rows = device.rows
+    if zero_ns and len(rows):
+        for column in (rows.start_ns, rows.end_ns):
+            np.subtract(column, zero_ns, out=column)
+    marks = [(number, start_ns - zero_ns, end_ns - zero_ns) for number, start_ns, end_ns in device.marks]
     steps, step_ns = step_bounds(marks)
-    spans = tables.spans(rows, rank=device, device=device, step=step_of(rows.start_ns, steps, step_ns))
-    start_ns, end_ns = extent(spans)
+    spans = spans_of(rows, device.tables, device=device.number, step=step_of(rows.start_ns, steps, step_ns))
+    start_ns, end_ns = extent(spans) if len(rows) else (first_ns - zero_ns, first_ns - zero_ns)
     return Window(
-        rank=device,
-        device=device,
-        rank_from="device",
+        rank=device.number,
+        device=device.number,
+        rank_from=device.rank_from,
         framework="jax",
-        device_kind=kind,
+        device_kind=device.kind,
         start_ns=start_ns,
         end_ns=end_ns,
         steps=tuple(steps.tolist()),
         step_ns=step_ns,
-        is_complete=found.is_complete and not dropped[NOT_A_PART],
+        is_complete=found.is_complete and not device.dropped[NOT_A_PART],
         spans=spans,
-        counts=Counts(found.read, int(np.isin(rows.kind, WORK).sum()), dict(+(found.dropped + dropped)), {}),
+        counts=Counts(found.read, int(is_any(rows.kind, WORK).sum()), dict(+(found.dropped + device.dropped)), {}),
         source="",
-        cannot_say=cannot_say,
+        cannot_say=device.cannot_say,
     )
-
-
-def _nothing(found: Space, why: str = "") -> Window:
-    """The window of a file in which no device did anything, or no one can tell which."""
-    why = why or f"no operation on any device plane, and none of JAX on CPU (events read: {found.read})"
-    lost = sum((plane.dropped for plane in found.planes), Counter[str]())
-    window = _window(found, NO_ROWS, Tables(), [], 0, "none", (("breakdown", why),), lost)
-    return replace(window, rank_from="order")
 
 
 def _zero(found: Space, first_ns: int, t0_unix_ns: int | None) -> tuple[int, bool]:

@@ -12,8 +12,9 @@ from collections.abc import Callable
 import numpy as np
 
 from meshscope.kinds import Kind
+from meshscope.readers.xplane_lines import Piece
 from meshscope.readers.xplane_rows import NO_ROWS, Rows, Tables, joined, unknown
-from meshscope.readers.xplane_space import Line, Plane
+from meshscope.readers.xplane_space import Plane
 
 _MARKED = re.compile(r"^(backend_compile(_and_load)?|lower_sharding_computation)$")
 _CLIENT = re.compile(r"^PjRt\w*Client::Compile\w*$")
@@ -31,19 +32,20 @@ def compile_rows(plane: Plane | None, tables: Tables) -> Rows:
 
 def _named(plane: Plane, tables: Tables, matches: Callable[[str], object]) -> list[Rows]:
     wanted = [number for number, name in plane.event_names.items() if matches(name)]
-    return [rows for line in plane.lines if len(rows := _of_line(plane, line, wanted, tables))] if wanted else []
+    pieces = ((line.name, piece) for line in plane.lines for piece in line.pieces()) if wanted else ()
+    return [rows for name, piece in pieces if len(rows := _of_piece(plane, name, piece, wanted, tables))]
 
 
-def _of_line(plane: Plane, line: Line, wanted: list[int], tables: Tables) -> Rows:
-    at = np.flatnonzero(np.isin(line.metadata, wanted))
+def _of_piece(plane: Plane, line: str, piece: Piece, wanted: list[int], tables: Tables) -> Rows:
+    at = np.flatnonzero(np.isin(piece.metadata, wanted))
     if not len(at):
         return NO_ROWS
     none = np.full(len(at), -1, dtype=np.int32)
     return Rows(
-        start_ns=line.start_ns[at],
-        end_ns=line.end_ns[at],
-        name=tables.names.codes(plane.event_names[number] for number in line.metadata[at].tolist()),
-        lane=np.full(len(at), tables.lanes[line.name], dtype=np.int32),
+        start_ns=piece.start_ns[at],
+        end_ns=piece.end_ns[at],
+        name=tables.names.codes(plane.event_names[number] for number in piece.metadata[at].tolist()),
+        lane=np.full(len(at), tables.lanes[line], dtype=np.int32),
         kind=np.full(len(at), Kind.HOST, dtype=np.uint8),
         rule=none,
         collective=none,

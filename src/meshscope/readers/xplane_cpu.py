@@ -16,13 +16,17 @@ import numpy.typing as npt
 
 from meshscope import kinds
 from meshscope.kinds import Kind
+from meshscope.readers.tables import Table
+from meshscope.readers.xplane_carriers import Carriers
+from meshscope.readers.xplane_lines import Line, Piece
 from meshscope.readers.xplane_programs import Programs, instructions
-from meshscope.readers.xplane_rows import NO_ROWS, Rows, Tables, joined, unknown, with_async_pairs
-from meshscope.readers.xplane_space import Line, Plane, Space, Told
+from meshscope.readers.xplane_rows import NO_ROWS, Gathering, Rows, Tables, concatenated, unknown, with_async_pairs
+from meshscope.readers.xplane_space import Plane, Space
 
 Ints = npt.NDArray[np.int64]
 Marks = list[tuple[int, int, int]]
 
+_NONE = np.empty(0, dtype=np.int64)
 _WAITS = ("Rendezvous", "Wait: pending_threads")
 _MEMBERS = re.compile(r"global_devices=\[([\d, ]*)\]")
 _CONTROL = re.compile(r"^(while|conditional)[.\d]*$")
@@ -52,84 +56,130 @@ def step_marks(plane: Plane) -> Marks:
     if wanted is None:
         return marks
     for line in plane.lines:
-        rows = plane.rows_with(line, wanted)
-        codes, values = line.events.stats(plane, rows, wanted)
-        numbers = [plane.number(value) for value in values]
-        for row, code in zip(rows.tolist(), codes.tolist(), strict=True):
-            if (number := numbers[code]) is not None:
-                marks.append((number, int(line.start_ns[row]), int(line.end_ns[row])))
+        carriers = Carriers(plane, wanted)
+        for piece in line.pieces():
+            rows = carriers.of(piece)
+            codes, values = piece.events.stats(plane, rows, wanted)
+            numbers = [plane.number(value) for value in values]
+            for row, code in zip(rows.tolist(), codes.tolist(), strict=True):
+                if (number := numbers[code]) is not None:
+                    marks.append((number, int(piece.start_ns[row]), int(piece.end_ns[row])))
     return marks
 
 
 def host_rows(plane: Plane, tables: Tables, programs: Programs) -> Found:
     """Everything that a device of the CPU platform did, by device."""
-    parts: dict[int, list[Rows]] = defaultdict(list)
+    gathered: dict[int, Gathering] = defaultdict(Gathering)
     dropped: Counter[str] = Counter()
     for line in plane.lines:
-        rows, device = _operations(plane, line, tables, programs)
-        if not len(rows):
+        thread = _thread(plane, line, tables, programs)
+        if not len(thread.rows):
             continue
-        waits, owner = _waits(plane, line, rows, tables, dropped)
-        for ordinal in np.unique(device).tolist():
-            parts[ordinal].append(rows.take(device == ordinal))
+        waits, owner = _waits(thread, line.name, tables, dropped)
+        for ordinal in np.unique(thread.device).tolist():
+            gathered[ordinal].add(thread.rows.take(thread.device == ordinal))
             if len(waits):
-                parts[ordinal].append(waits.take(device[owner] == ordinal))
+                gathered[ordinal].add(waits.take(thread.device[owner] == ordinal))
     names = tuple(tables.names)
-    devices = {ordinal: with_async_pairs(joined(rows), names) for ordinal, rows in sorted(parts.items())}
+    devices = {ordinal: with_async_pairs(gathered[ordinal].by_start(), names) for ordinal in sorted(gathered)}
     return Found(devices, step_marks(plane), dropped)
 
 
-def _operations(plane: Plane, line: Line, tables: Tables, programs: Programs) -> tuple[Rows, Ints]:
-    """The events of one thread that carry out an instruction, and the device of each."""
+@dataclass(frozen=True, eq=False)
+class _Thread:
+    """What one thread did: operations, and of each its device; waits, and in ``members`` the devices of each.
+
+    ``members`` are numbers into ``groups``, −1 where a wait names none.
+    """
+
+    rows: Rows
+    device: Ints
+    wait_start_ns: Ints
+    wait_end_ns: Ints
+    wait_names: list[str]
+    members: Ints
+    groups: tuple[str, ...]
+
+
+def _thread(plane: Plane, line: Line, tables: Tables, programs: Programs) -> _Thread:
     op, ordinal = plane.stat_ids.get("hlo_op"), plane.stat_ids.get("device_ordinal")
-    at = plane.rows_with(line, op, ordinal)
-    if op is None or ordinal is None or not len(at):
+    carriers, groups = Carriers(plane, op, ordinal), Table()
+    waiting = np.array([n for n, name in plane.event_names.items() if name.startswith(_WAITS)], dtype=np.int64)
+    parts, devices, waits = [NO_ROWS], [_NONE], [(_NONE, _NONE, _NONE, _NONE)]
+    for piece in line.pieces() if op is not None and ordinal is not None else ():
+        rows, device = _operations(plane, piece, carriers.of(piece), line.name, tables, programs)
+        parts.append(rows)
+        devices.append(device)
+        at = np.flatnonzero(np.isin(piece.metadata, waiting))
+        if len(at):
+            members = _members(plane, piece, at, groups)
+            waits.append((piece.start_ns[at], piece.end_ns[at], piece.metadata[at], members))
+    rows, device = concatenated(parts), np.concatenate(devices)
+    enclosing = _enclosing(rows, device, tables)
+    rows.kind[enclosing], rows.rule[enclosing] = Kind.OTHER, tables.rules[ENCLOSES]
+    start_ns, end_ns, metadata, members = (np.concatenate(column) for column in zip(*waits, strict=True))
+    names = [plane.event_names[number] for number in metadata.tolist()]
+    return _Thread(rows, device, start_ns, end_ns, names, members, tuple(groups))
+
+
+def _members(plane: Plane, piece: Piece, at: Ints, groups: Table) -> Ints:
+    """Of some waits the devices that wait for each other, as numbers into ``groups``; −1 where untold."""
+    wanted = plane.stat_ids.get("name")
+    if wanted is None:
+        return np.full(len(at), -1, dtype=np.int64)
+    codes, values = piece.events.stats(plane, at, wanted)
+    found = [_MEMBERS.search(str(value)) for value in values]
+    numbers = [groups[f"devices {one[1]}"] if one else -1 for one in found]
+    return np.array([*numbers, -1], dtype=np.int64)[codes]  # −1, not carried, finds the last
+
+
+def _operations(
+    plane: Plane, piece: Piece, at: Ints, lane: str, tables: Tables, programs: Programs
+) -> tuple[Rows, Ints]:
+    """The events of a thread that carry out an instruction, and the device of each."""
+    op, ordinal = plane.stat_ids["hlo_op"], plane.stat_ids["device_ordinal"]
+    if not len(at):
         return NO_ROWS, at
-    codes, values = line.events.stats(plane, at, ordinal)
+    codes, values = piece.events.stats(plane, at, ordinal)
     numbers = [plane.number(value) for value in values]
     device = np.array([-1 if number is None else number for number in numbers], dtype=np.int64)[codes]
     at, device = at[device >= 0], device[device >= 0]
-    codes, values = line.events.stats(plane, at, op)
-    names = tuple(map(str, values))
-    name = tables.names.codes(names)[codes]
-    rows = tables.rows(name, line.start_ns[at], line.end_ns[at], lane=line.name, rules=kinds.INSTRUCTIONS)
-    carried = list(instructions(plane, line, at, op))
+    codes, values = piece.events.stats(plane, at, op)
+    name = tables.names.codes(map(str, values))[codes]
+    rows = tables.rows(name, piece.start_ns[at], piece.end_ns[at], lane=lane, rules=kinds.INSTRUCTIONS)
+    carried = list(instructions(plane, piece, at, op))
     programs.tell(rows, carried, tables)
     programs.describe(rows, carried, -1, tables)  # a rendezvous, where it is recorded, says the group
-    enclosing = _enclosing(Told(codes, names), rows, device)
-    rows.kind[enclosing], rows.rule[enclosing] = Kind.OTHER, tables.rules[ENCLOSES]
     return rows, device
 
 
-def _enclosing(instruction: Told, rows: Rows, device: Ints) -> Ints:
+def _enclosing(rows: Rows, device: Ints, tables: Tables) -> Ints:
     """Loops and branches always; a ``call`` when it holds another operation of its device (it may be a leaf)."""
-    is_control = np.array([bool(_CONTROL.match(name)) for name in instruction.values], dtype=np.bool_)
-    is_call = np.array([bool(_CALL.match(name)) for name in instruction.values], dtype=np.bool_)
-    found = np.flatnonzero(is_control[instruction.codes]).tolist()
-    for row in np.flatnonzero(is_call[instruction.codes]).tolist():
+    names = list(tables.names)
+    is_control = np.array([bool(_CONTROL.match(name)) for name in names], dtype=np.bool_)
+    is_call = np.array([bool(_CALL.match(name)) for name in names], dtype=np.bool_)
+    found = np.flatnonzero(is_control[rows.name]).tolist()
+    for row in np.flatnonzero(is_call[rows.name]).tolist():
         inside = (rows.start_ns >= rows.start_ns[row]) & (rows.end_ns <= rows.end_ns[row]) & (device == device[row])
         if inside.sum() > 1:
             found.append(row)
     return np.array(found, dtype=np.int64)
 
 
-def _waits(plane: Plane, line: Line, rows: Rows, tables: Tables, dropped: Counter[str]) -> tuple[Rows, Ints]:
+def _waits(thread: _Thread, lane: str, tables: Tables, dropped: Counter[str]) -> tuple[Rows, Ints]:
     """Waits inside the thread's collectives, and for each the row of its collective; names the group of those."""
-    waiting = [number for number, name in plane.event_names.items() if name.startswith(_WAITS)]
-    at = np.flatnonzero(np.isin(line.metadata, waiting))
-    owner = _owners(rows, line.start_ns[at], line.end_ns[at])
+    rows = thread.rows
+    owner = _owners(rows, thread.wait_start_ns, thread.wait_end_ns)
     dropped[NOT_IN_A_COLLECTIVE] += int((owner < 0).sum())
-    for wait, row in zip(at.tolist(), owner.tolist(), strict=True):
-        members = _MEMBERS.search(str(plane.stats(line.events[wait]).get("name", ""))) if row >= 0 else None
-        if members:
-            rows.group[row] = tables.groups[f"devices {members[1]}"]
-    at, owner = at[owner >= 0], owner[owner >= 0]
-    name = tables.names.codes(plane.event_names[number] for number in line.metadata[at].tolist())
+    for wait in np.flatnonzero((owner >= 0) & (thread.members >= 0)).tolist():
+        rows.group[owner[wait]] = tables.groups[thread.groups[thread.members[wait]]]
+    at = np.flatnonzero(owner >= 0)
+    owner = owner[at]
     waits = Rows(
-        start_ns=line.start_ns[at],
-        end_ns=line.end_ns[at],
-        name=name,
-        lane=np.full(len(at), tables.lanes[line.name], dtype=np.int32),
+        start_ns=thread.wait_start_ns[at],
+        end_ns=thread.wait_end_ns[at],
+        name=tables.names.codes(thread.wait_names[wait] for wait in at.tolist()),
+        lane=np.full(len(at), tables.lanes[lane], dtype=np.int32),
         kind=np.full(len(at), Kind.WAIT, dtype=np.uint8),
         rule=np.full(len(at), tables.rules[RENDEZVOUS], dtype=np.int32),
         collective=rows.collective[owner],

@@ -6,6 +6,7 @@ Other lines (Steps, XLA Modules, Framework …) repeat the same time from anothe
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,9 +16,11 @@ import numpy.typing as npt
 
 from meshscope import kinds
 from meshscope.kinds import Kind
+from meshscope.readers.xplane_carriers import Carriers
+from meshscope.readers.xplane_lines import Line, Piece
 from meshscope.readers.xplane_programs import PROGRAM, Carried, Programs, instructions
 from meshscope.readers.xplane_rows import Rows, Tables, joined, with_async_pairs
-from meshscope.readers.xplane_space import Line, Plane, Space
+from meshscope.readers.xplane_space import Plane, Space
 
 Ints = npt.NDArray[np.int64]
 
@@ -44,13 +47,12 @@ def device_kind(plane: Plane) -> str:
 def device_rows(plane: Plane, number: int, tables: Tables, programs: Programs) -> Rows:
     """The operations of one device, whose plane has that number."""
     carried = _Carried(plane, number, tables, programs)
-    parts = [carried.rows(line) for line in _operation_lines(plane) if len(line)]
-    beside = [line for line in plane.lines if line.name == "Async XLA Ops" and len(line)]
-    apart = [carried.rows(line) for line in beside]
-    names = tuple(tables.names)
-    rows = with_async_pairs(joined(parts), names)
+    parts = (part for line in _operation_lines(plane) for part in carried.rows(line))
+    rows = with_async_pairs(joined(parts), tuple(tables.names))
     # Asynchronous copies run beside compute and are no work of the core; collectives there are one interval each.
-    return joined([rows, *(part.take(part.kind == Kind.COLLECTIVE) for part in apart)])
+    beside = [line for line in plane.lines if line.name == "Async XLA Ops"]
+    apart = [part.take(part.kind == Kind.COLLECTIVE) for line in beside for part in carried.rows(line)]
+    return joined([rows, *apart]) if any(map(len, apart)) else rows
 
 
 def encloses(rows: Rows, names: tuple[str, ...]) -> int:
@@ -63,10 +65,10 @@ def device_steps(plane: Plane) -> list[tuple[int, int, int]]:
     """(number, start, end) of the plane's own steps."""
     found = []
     for line in plane.lines:
-        if line.name == "Steps":
-            codes, names = plane.names(line)
+        for piece in line.pieces() if line.name == "Steps" else ():
+            codes, names = plane.names(piece)
             numbers = [int(name) if name.isdecimal() and len(name) < 10 else -1 for name in names]
-            bounds = zip(codes.tolist(), line.start_ns.tolist(), line.end_ns.tolist(), strict=True)
+            bounds = zip(codes.tolist(), piece.start_ns.tolist(), piece.end_ns.tolist(), strict=True)
             found += [(numbers[code], start, end) for code, start, end in bounds if numbers[code] >= 0]
     return found
 
@@ -84,26 +86,31 @@ class _Carried:
     tables: Tables
     programs: Programs
 
-    def rows(self, line: Line) -> Rows:
-        codes, names = self.plane.names(line)
-        name = self.tables.names.codes(names)[codes]
+    def rows(self, line: Line) -> Iterator[Rows]:
+        """The events of a line, some at a time."""
         is_stream = line.name.startswith("Stream #")
-        rules = kinds.XLA_KERNELS if is_stream else kinds.INSTRUCTIONS
-        rows = self.tables.rows(name, line.start_ns, line.end_ns, lane=line.name, rules=rules)
-        if is_stream:
-            self._tell_kernels(line, rows)
-        else:
-            self._tell_operations(line, rows)
-        return rows
+        carriers = Carriers(self.plane, self.plane.stat_ids.get("hlo_op"))
+        for piece in line.pieces():
+            codes, names = self.plane.names(piece)
+            name = self.tables.names.codes(names)[codes]
+            rules = kinds.XLA_KERNELS if is_stream else kinds.INSTRUCTIONS
+            rows = self.tables.rows(name, piece.start_ns, piece.end_ns, lane=line.name, rules=rules)
+            if is_stream:
+                self._tell_kernels(piece, carriers.of(piece), rows)
+            else:
+                self._tell_operations(piece, rows)
+            yield rows
 
-    def _tell_kernels(self, line: Line, rows: Rows) -> None:
-        """A kernel with a name of its own is a collective when the instruction it carries out is one."""
+    def _tell_kernels(self, piece: Piece, at: Ints, rows: Rows) -> None:
+        """A kernel with a name of its own is a collective when the instruction it carries out is one.
+
+        ``at`` are the rows that say which.
+        """
         wanted = self.plane.stat_ids.get("hlo_op")
-        at = self.plane.rows_with(line, wanted)
         if wanted is None or not len(at):
             return
         yours = np.isin(rows.rule, [self.tables.rules[rule.name] for rule in kinds.yours()])
-        carried = [(at[some], name, program) for some, name, program in instructions(self.plane, line, at, wanted)]
+        carried = [(at[some], name, program) for some, name, program in instructions(self.plane, piece, at, wanted)]
         for some, instruction, number in carried:
             told = self.programs.opcode(number, instruction)
             rule = _rule_of(told or instruction)
@@ -112,25 +119,25 @@ class _Carried:
                 rows.kind[mine], rows.rule[mine] = Kind.COLLECTIVE, self.tables.rules[PROGRAM if told else rule.name]
                 rows.collective[mine] = self.tables.collectives[kinds.collective(told or instruction)]
         for stat in ("tf_op", "name"):  # of these the second says more, and the program the most
-            self._set_paths(line, rows, at, stat)
+            self._set_paths(piece, rows, at, stat)
         self.programs.describe(rows, carried, self.number, self.tables)
 
-    def _set_paths(self, line: Line, rows: Rows, at: Ints, stat: str) -> None:
+    def _set_paths(self, piece: Piece, rows: Rows, at: Ints, stat: str) -> None:
         wanted = self.plane.stat_ids.get(stat)
-        at = at[line.events.carrying(at, wanted)] if wanted is not None else at[:0]
+        at = at[piece.events.carrying(at, wanted)] if wanted is not None else at[:0]
         if wanted is None or not len(at):
             return
-        codes, values = line.events.stats(self.plane, at, wanted)
+        codes, values = piece.events.stats(self.plane, at, wanted)
         paths = [_path(value) for value in values]
         numbers = np.array([self.tables.paths[path] if path else -1 for path in paths], dtype=np.int32)[codes]
         rows.path[at[numbers >= 0]] = numbers[numbers >= 0]
 
-    def _tell_operations(self, line: Line, rows: Rows) -> None:
+    def _tell_operations(self, piece: Piece, rows: Rows) -> None:
         """On a TPU it is the names of operations that carry the program and the path, not each event."""
         carried: list[Carried] = []
-        order = np.argsort(line.metadata, kind="stable")
-        for some in np.split(order, np.flatnonzero(np.diff(line.metadata[order])) + 1):
-            metadata = int(line.metadata[some[0]])
+        order = np.argsort(piece.metadata, kind="stable")
+        for some in np.split(order, np.flatnonzero(np.diff(piece.metadata[order])) + 1):
+            metadata = int(piece.metadata[some[0]])
             stats, name = self._about.get(metadata, {}), self.plane.event_names.get(metadata, "")
             if path := _path(stats.get("tf_op")):
                 rows.path[some] = self.tables.paths[path]
@@ -141,8 +148,7 @@ class _Carried:
 
     @cached_property
     def _about(self) -> dict[int, dict[str, Any]]:
-        entries = self.plane.message.event_metadata
-        return {entry.key or entry.value.id: self.plane.stats(entry.value) for entry in entries}
+        return {entry.key or entry.value.id: self.plane.stats(entry.value) for entry in self.plane.event_entries()}
 
 
 def _path(value: Any) -> str:

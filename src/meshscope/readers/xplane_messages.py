@@ -18,6 +18,7 @@ _INT64S, _BOOLS = -_INT64, -_FIELD.TYPE_BOOL
 """Repeated numbers: the type's number below zero."""
 
 _MESSAGES: dict[str, dict[str, tuple[int, int | str]]] = {
+    "Space": {"planes": (1, "Plane*")},
     "Plane": {
         "name": (2, _BYTES),
         "lines": (3, "Line*"),

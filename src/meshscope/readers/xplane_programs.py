@@ -16,8 +16,10 @@ from meshscope import kinds
 from meshscope.kinds import Kind
 from meshscope.readers.hlo_groups import Groups
 from meshscope.readers.hlo_program import Instruction, instructions_of
+from meshscope.readers.xplane_events import Told
+from meshscope.readers.xplane_lines import Piece
 from meshscope.readers.xplane_rows import Rows, Tables
-from meshscope.readers.xplane_space import Line, Plane, Space, Told
+from meshscope.readers.xplane_space import Plane, Space
 
 Ints = npt.NDArray[np.int64]
 Carried = tuple[Ints, str, int | None]
@@ -109,13 +111,12 @@ def group_name(groups: Groups, devices: tuple[int, ...]) -> str:
     return f"one of {groups.count} groups of {groups.size} devices" if groups.size and groups.count > 1 else ""
 
 
-def instructions(plane: Plane, line: Line, rows: Ints, instruction: int) -> Iterator[Carried]:
+def instructions(plane: Plane, piece: Piece, rows: Ints, instruction: int) -> Iterator[Carried]:
     """Each instruction of each program that some rows carry out; ``instruction`` is the stat that says which."""
     program = plane.stat_ids.get("program_id")
-    codes, names = line.events.stats(plane, rows, instruction)
-    of, numbers = (
-        Told(np.full(len(rows), -1, dtype=np.int32), ()) if program is None else line.events.stats(plane, rows, program)
-    )
+    codes, names = piece.events.stats(plane, rows, instruction)
+    untold = Told(np.full(len(rows), -1, dtype=np.int32), ())
+    of, numbers = untold if program is None else piece.events.stats(plane, rows, program)
     pair = codes.astype(np.int64) * (len(numbers) + 1) + of + 1
     order = np.argsort(pair, kind="stable")
     for some in np.split(order, np.flatnonzero(np.diff(pair[order])) + 1):
@@ -129,7 +130,7 @@ def programs(space: Space, devices: Iterable[int] = ()) -> Programs:
     found: dict[int, bytes] = {}
     for plane in (plane for plane in space.planes if plane.name == "/host:metadata"):
         content, program = plane.stat_ids.get("Hlo Proto"), plane.stat_ids.get("program_id")
-        for entry in plane.message.event_metadata:
+        for entry in plane.event_entries():
             stats = {stat.metadata_id: stat for stat in entry.value.stats if stat.metadata_id in (content, program)}
             number = plane.value(stats[program]) if program in stats else entry.key or entry.value.id
             if content in stats and isinstance(number, int):

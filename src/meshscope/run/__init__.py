@@ -8,12 +8,13 @@ from meshscope.run.finding import trace_files
 from meshscope.run.foreign import Opened, open_files, open_traces
 from meshscope.run.gallery import Gallery
 from meshscope.run.ledger import fold
-from meshscope.run.loading import Loading, SoFar
+from meshscope.run.loading import COMPILING, Loading, SoFar
 from meshscope.run.opening import Opening, Seen
 from meshscope.run.reading import RunReader
 from meshscope.run.state import SILENCE_NS, Run
 
 __all__ = [
+    "COMPILING",
     "SILENCE_NS",
     "Gallery",
     "Loading",

@@ -42,11 +42,18 @@ _LOOK_FACTOR = 2
 _MOST_LOOKS = 16
 _LOOKED_AT_FROM_BYTES = 64_000_000
 _ESTIMATE_AFTER_NS = NS_PER_S
+_ESTIMATE_FROM = 100  # a hundredth of the bytes
+
+COMPILING = "compiling fast readers once; later openings skip it"
+"""What is said while that goes on."""
 
 
 @dataclass(frozen=True)
 class SoFar:
-    """How far the reading of some files is. ``left_ns`` is None while it cannot be told yet."""
+    """How far the reading of some files is. ``left_ns`` is None while it cannot be told yet.
+
+    ``is_compiling``: the readers of the fast extra are compiled first, which later readings need not wait for.
+    """
 
     files: int
     files_done: int
@@ -55,6 +62,7 @@ class SoFar:
     events: int
     left_ns: int | None
     is_done: bool
+    is_compiling: bool = False
 
     @property
     def frac(self) -> float:
@@ -96,7 +104,7 @@ class Loading:
         self._here_bytes = here_bytes
         self._done_bytes = self._done_events = self._known_bytes = 0
         self._clock = clock
-        self._began_ns = clock()
+        self._began_ns = self._pumped_ns = clock()
         cores = len(os.sched_getaffinity(0))
         self._pool = Pool(max(jobs or cores, 1))
         self._is_closed = False
@@ -155,12 +163,20 @@ class Loading:
             events=self._done_events + sum(told.events for _, told in reading),
             left_ns=self._left_ns(done - self._known_bytes, total - self._known_bytes),
             is_done=self.is_done,
+            is_compiling=self._is_compiling,
         )
 
+    @property
+    def _is_compiling(self) -> bool:
+        return any(told.is_compiling for told in self._pool.told)
+
     def _left_ns(self, read: int, total: int) -> int | None:
-        """By the pace so far of what had to be read; what was in the cache says nothing about it."""
+        """By the pace so far of what had to be read; what was in the cache says nothing about it.
+
+        Nor do the first blocks, after which compiled readers are loaded, or made.
+        """
         took_ns = self._clock() - self._began_ns
-        if read <= 0 or took_ns < _ESTIMATE_AFTER_NS:
+        if read <= 0 or read * _ESTIMATE_FROM < total or took_ns < _ESTIMATE_AFTER_NS:
             return None
         return max(took_ns * (total - read) // read, 0)
 
@@ -168,6 +184,10 @@ class Loading:
         """Carry on for about ``patience_s`` at most, or one file that is read here; False once all is done."""
         if self._is_closed or self.is_done:
             return False
+        now_ns = self._clock()
+        if self._is_compiling:  # that time tells nothing of the pace
+            self._began_ns += now_ns - self._pumped_ns
+        self._pumped_ns = now_ns
         if self._unseen:
             self._look_up(self._unseen.popleft())
             if not self._unseen:

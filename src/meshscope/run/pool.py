@@ -70,6 +70,11 @@ class Pool:
         )
 
     @property
+    def told(self) -> tuple[Told, ...]:
+        """What each busy process said last, of a file or of its beginning."""
+        return tuple(one.told for one in self._busy)
+
+    @property
     def pids(self) -> tuple[int, ...]:
         return tuple(one.process.pid for one in self._workers)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from meshscope.analysis.traced import Traced, sentence
-from meshscope.run import Seen, SoFar
+from meshscope.run import COMPILING, Seen, SoFar
 from meshscope.ui.look import USUAL, Look
 from meshscope.ui.marks.cells import Line, Piece, cells, cut, ends, wrapped
 from meshscope.ui.panels.traces import Table, subject
@@ -55,9 +55,11 @@ def bar(so_far: SoFar, width: int) -> list[Piece]:
     if so_far.is_done or not so_far.files:
         return []
     words = [f"{percent(so_far.frac)} of {size(so_far.total_bytes)}"]
-    if so_far.events:
+    if so_far.is_compiling:
+        words.append(COMPILING)
+    elif so_far.events:
         words.append(f"{grouped(so_far.events)} events")
-    if so_far.left_ns is not None:
+    if so_far.left_ns is not None and not so_far.is_compiling:
         words.append(left(so_far.left_ns))
     text = "  " + " · ".join(words)
     room = max(min(width - len(text), max(_BAR, width // 3)), 0)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshscope.errors import TraceError
-from meshscope.readers import chrome
+from meshscope.readers import chrome_single, damage
 from meshscope.readers.chrome import Document
 from meshscope.readers.kineto_columns import Columns, Event, Gathering, decode
 from meshscope.readers.stream import Room, Source
@@ -317,7 +317,7 @@ def test_damaged_bytes_anywhere(seed: int, damages: int, size: int) -> None:
 def test_metadata_that_looks_like_a_trace_events_too_long_and_text_after_the_end(
     monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr(chrome, "_LONGEST_ENTRY_BYTES", 10_000)
+    monkeypatch.setattr(chrome_single, "LONGEST_ENTRY_BYTES", 10_000)
     nested = b'"config": {"traceEvents": [{"ph": "X", "name": "no"}], "schemaVersion": 1}'
     event = b'{"ph": "X", "cat": "kernel", "name": "k", "ts": %d, "dur": 1, "args": {"device": 0, "stream": 7}}'
     events = [event % number for number in range(40)]
@@ -329,8 +329,8 @@ def test_metadata_that_looks_like_a_trace_events_too_long_and_text_after_the_end
         base, fast = both(cut(b'{"schemaVersion": 1, ' + b", ".join(pairs) + b"} junk", size))
         assert not differences(base, fast)
         assert isinstance(base, Columns)
-        assert base.dropped.keys() <= {chrome.ENDLESS, chrome.AFTER_END}
-        assert base.dropped[chrome.AFTER_END] == 1
+        assert base.dropped.keys() <= {damage.ENDLESS, damage.AFTER_END}
+        assert base.dropped[damage.AFTER_END] == 1
 
 
 @pytest.mark.shared

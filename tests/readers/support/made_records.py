@@ -10,6 +10,7 @@ from typing import Any
 
 from made_traces import UNIX_NS, XSpace
 
+from meshscope.readers.xplane_messages import message
 from meshscope.readers.xplane_space import space
 
 Entry = dict[str, Any]
@@ -91,18 +92,18 @@ def write_flight(path: Path, entries: list[Entry], *, ranks: str = "[0, 1, 2]", 
 def as_jax_json(content: bytes, *, is_perfetto: bool = False) -> bytes:
     """An xplane file as XLA writes it a second time: µs as doubles, stats as text, no event shorter than 1 ps."""
     events: list[Entry] = []
-    for pid, plane in enumerate(space(content).planes, 1):
+    spelled_out = message("Space").FromString(content).planes
+    for pid, (plane, whole) in enumerate(zip(space(content).planes, spelled_out, strict=True), 1):
         if not any(len(line) for line in plane.lines):
             continue
         events.append({"ph": "M", "pid": pid, "name": "process_name", "args": {"name": plane.name}})
-        for tid, (line, told) in enumerate(zip(plane.lines, plane.message.lines, strict=True), 1):
+        for tid, (line, told) in enumerate(zip(plane.lines, whole.lines, strict=True), 1):
             events.append({"ph": "M", "pid": pid, "tid": tid, "name": "thread_name", "args": {"name": line.name}})
-            codes, names = plane.names(line)
-            for code, event in zip(codes.tolist(), told.events, strict=True):
+            for event in told.events:
                 start_us = (told.timestamp_ns * 1000 + event.offset_ps) / 1e6
                 one = {"ph": "X", "pid": pid, "tid": tid, "ts": start_us, "dur": max(event.duration_ps, 1) / 1e6}
                 stats = {key: str(value) for key, value in plane.stats(event).items() if value is not None}
-                events.append(one | {"name": names[code], "args": stats})
+                events.append(one | {"name": plane.event_names[event.metadata_id], "args": stats})
     head: Entry = {"displayTimeUnit": "ns"} | ({} if is_perfetto else {"metadata": {"highres-ticks": True}})
     return gzip.compress(json.dumps(head | {"traceEvents": [*events, {}]}).encode())
 

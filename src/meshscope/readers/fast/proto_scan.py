@@ -18,11 +18,13 @@ Flags = npt.NDArray[np.bool_]
 
 ODD = -1
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
+_LONGEST_HEAD = 20  # a key and a number
 _LARGEST_KEY = 1 << 28  # of four bytes; a message has fields below 16
 
 # Keys of fields: the number, then the wire type in three bits.
 _METADATA, _OFFSET, _DURATION, _STATS = 1 << 3, 2 << 3, 3 << 3, 4 << 3 | _LENGTH
 _STAT_METADATA = 1 << 3
+_EVENTS = 4 << 3 | _LENGTH
 _VALUES = (2 << 3 | _FIXED64, 3 << 3, 4 << 3, 5 << 3 | _LENGTH, 6 << 3 | _LENGTH, 7 << 3)
 
 
@@ -64,53 +66,68 @@ def _content(content: Bytes, at: int, end: int, wire: int) -> tuple[int, int]:
 
 
 @compiled
-def listed(
-    content: Bytes, at: int, end: int, wanted: int, firsts: Places, lasts: Places, gaps: Longs
-) -> tuple[int, int]:
-    """How many fields of a key a message holds, and how many gaps lie around them; ODD for the former.
+def events(content: Bytes, end: int, places: Places, columns: Longs, gaps: Places) -> tuple[int, int, int]:
+    """The whole fields at the beginning of a piece of a line: the bytes they take, how many events and other fields.
 
-    Where there is room, ``firsts`` and ``lasts`` bound the contents of those fields, and ``gaps`` (two rows) all else.
+    Row by row, ``places`` bounds the contents of the events and ``gaps`` all else; ``columns`` has each event's
+    metadata id, offset and duration, 0 where one is not given. Ends where ``places`` is full. ODD for the bytes where
+    anything is.
     """
-    count = gap = 0
-    rest = at
-    while at < end:
-        begin = at
-        key, at = _key(content, at, end)
-        if at < 0:
-            return ODD, gap
-        first, at = _content(content, at, end, key & 7)
-        if at < 0:
-            return ODD, gap
-        if key == wanted:
-            if count < len(firsts):
-                firsts[count], lasts[count] = first, at
+    at = count = gap = 0
+    while at < end and count < places.shape[1]:
+        key, first, last = _field(content, at, end)
+        if last > end:
+            break
+        if last < 0 or gap == gaps.shape[1]:
+            return ODD, count, gap
+        if key == _EVENTS:
+            if not _event(content, first, last, count, columns):
+                return ODD, count, gap
+            places[0, count], places[1, count] = first, last
             count += 1
-            gap = _with_gap(gaps, gap, rest, begin)
-            rest = at
-    return count, _with_gap(gaps, gap, rest, end)
+        else:
+            gaps[0, gap], gaps[1, gap] = at, last
+            gap += 1
+        at = last
+    return at, count, gap
 
 
 @compiled
-def _with_gap(gaps: Longs, gap: int, first: int, last: int) -> int:
-    if first == last:
-        return gap
-    if gap < gaps.shape[1]:
-        gaps[0, gap], gaps[1, gap] = first, last
-    return gap + 1
+def _field(content: Bytes, at: int, end: int) -> tuple[int, int, int]:
+    """The key of the field at ``at``, and the bounds of its content: beyond the end where it is cut, ODD where it is.
+
+    What does not hold together near the end may only be cut; the next piece tells.
+    """
+    if at + 2 <= end and byte(content, at) == _EVENTS and byte(content, at + 1) < 128:
+        return _EVENTS, at + 2, at + 2 + byte(content, at + 1)
+    odd = end + 1 if end - at < _LONGEST_HEAD else ODD
+    key, first = _key(content, at, end)
+    if first < 0:
+        return key, at, odd
+    if key & 7 == _LENGTH:
+        size, first = varint(content, first, end)
+        return key, first, (odd if first < 0 else first + size if size >= 0 else ODD)
+    last = _content(content, first, end, key & 7)[1]
+    return key, first, (odd if last < 0 else last)
 
 
 @compiled
-def are_plain(content: Bytes, firsts: Places, lasts: Places) -> bool:
-    """Whether events and all their stats are protobuf."""
-    for row in range(len(firsts)):
-        at, end = firsts[row], lasts[row]
-        while at < end:
-            key, at = _key(content, at, end)
+def _event(content: Bytes, at: int, end: int, row: int, columns: Longs) -> bool:
+    """Takes the numbers of an event; whether it and all its stats are protobuf."""
+    columns[0, row] = columns[1, row] = columns[2, row] = 0
+    while at < end:
+        key, first = _key(content, at, end)
+        if first < 0:
+            return False
+        if key == _METADATA or key == _OFFSET or key == _DURATION:
+            value, at = varint(content, first, end)
             if at < 0:
                 return False
-            first, at = _content(content, at, end, key & 7)
-            if at < 0 or (key == _STATS and not _is_plain_stat(content, first, at)):
-                return False
+            columns[(key >> 3) - 1, row] = value
+            continue
+        first, at = _content(content, first, end, key & 7)
+        if at < 0 or (key == _STATS and not _is_plain_stat(content, first, at)):
+            return False
     return True
 
 
@@ -124,23 +141,6 @@ def _is_plain_stat(content: Bytes, at: int, end: int) -> bool:
         if at < 0:
             return False
     return True
-
-
-@compiled
-def columns(content: Bytes, firsts: Places, lasts: Places, metadata: Longs, offset: Longs, duration: Longs) -> None:
-    """The numbers of some plain events; 0 where one is not given."""
-    for row in range(len(firsts)):
-        at, end = firsts[row], lasts[row]
-        metadata[row] = offset[row] = duration[row] = 0
-        while at < end:
-            key, at = _key(content, at, end)
-            first, at = _content(content, at, end, key & 7)
-            if key == _METADATA:
-                metadata[row] = varint(content, first, at)[0]
-            elif key == _OFFSET:
-                offset[row] = varint(content, first, at)[0]
-            elif key == _DURATION:
-                duration[row] = varint(content, first, at)[0]
 
 
 @compiled
