@@ -9,7 +9,8 @@ from __future__ import annotations
 from meshscope.analysis.critical_path import critical_paths
 from meshscope.analysis.ddp import Ddp, ddp
 from meshscope.analysis.findings.rule import Finding, Rule, share
-from meshscope.analysis.findings.whole import shares_cores, traced_step
+from meshscope.analysis.findings.whole import traced_step
+from meshscope.analysis.standing import shares_cores
 from meshscope.run import Run
 from meshscope.units import counted, duration, percent, size
 
