@@ -120,7 +120,7 @@ def _blocks(rng: np.random.Generator, count: int, block: int, replicas: int) -> 
 
 
 def least_mean(values: Floats, *, parts: int, tries: int) -> float:
-    """What the mean of values is at least, in 99 of 100 cases, whichever of ``tries`` series was picked to be looked at.
+    """What the mean of values is at least, in 99 of 100 cases, whichever of ``tries`` series was picked.
 
     Values in the order of their steps are cut into ``parts`` stretches, so that what slows several in a row counts
     once. −∞ where fewer than three stretches are left: two say nothing of how far they scatter.

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from meshscope.analysis.lateness import NO_STEP
+from collections.abc import Sequence
+
+from meshscope.analysis.lateness import FEWEST_STEPS, LATE_FRAC, NO_STEP, Pattern
+from meshscope.analysis.standing import shares_cores
 from meshscope.analysis.stragglers import Straggler
 from meshscope.analysis.waiting import Waiting, records_waits
-from meshscope.units import counted, duration, percent, ratio
+from meshscope.run import Run
+from meshscope.units import counted, duration, percent, ranges, ratio
 
 _DOES = {
     "compute": "it computes {more} longer than the median rank",
@@ -40,3 +44,41 @@ def straggler_words(found: Straggler) -> str:
     if found.since != NO_STEP:
         said += f", since step {found.since}"
     return f"{said}: {_DOES[found.phase].format(more=duration(found.phase_ns))}" if found.phase else said
+
+
+def pattern_words(found: Pattern) -> str:
+    """What ranks that come late have in common, where it is known; "" for what is even or unknown."""
+    when = f"late in {found.steps} of {counted(found.of, 'step')}"
+    who = f"rank {found.ranks[0]}" if len(found.ranks) == 1 else f"ranks {ranges(found.ranks)}"
+    return {
+        "rank": f"{when}, and mostly {who}: look at {'its device' if len(found.ranks) == 1 else 'their devices'}",
+        "node": f"{when}, and every rank of {found.host} ({who}): look at that machine and its network",
+        "roaming": f"{when}, and it roams over {who}: look at the input, and at batches of unequal work",
+    }.get(found.kind, "")
+
+
+def lateness_words(seen: Pattern, named: Sequence[Straggler], run: Run) -> str:
+    """The pattern in a sentence, by the rule that names stragglers: who is late, or why nobody is called late."""
+    if named:
+        return _named(seen, named)
+    late = f"late by {percent(LATE_FRAC)} of a step"
+    if seen.kind == "even":
+        return f"no rank is {late} in any of {counted(seen.of, 'step')}"
+    if not seen.steps:
+        return "no straggler, and nothing says how long a step is"
+    some = f"some rank is {late} in {seen.steps} of {counted(seen.of, 'step')}"
+    if seen.kind == "unknown":
+        return f"no straggler so far: {some}; {FEWEST_STEPS} such steps make a pattern"
+    if shares_cores(run):
+        return f"no straggler: {some}, none by more than chance, as ranks share their cores"
+    return f"no straggler that costs enough to name; {pattern_words(seen)}"
+
+
+def _named(seen: Pattern, named: Sequence[Straggler]) -> str:
+    first, *others = named
+    said = f"rank {first.rank} came last to {first.last} of {first.calls} collectives; {percent(first.held_frac)} of "
+    said += "the time traced another rank waits for it and computes nothing"
+    said += f", since step {first.since}" if first.since != NO_STEP else ""
+    more = sorted(one.rank for one in others)
+    said += f"; {counted(len(more), 'more straggler')}: {ranges(more, 3)}" if more else ""
+    return f"{said}; {pattern_words(seen)}" if seen.kind == "node" else said
