@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from meshscope.analysis.lateness import NO_STEP, Lateness, collective_lateness, pattern
+from meshscope.analysis.lateness import NO_STEP, Lateness, collective_lateness
 from meshscope.analysis.stragglers import stragglers
 from meshscope.analysis.waiting import RankWait, Waiting, waiting
 from meshscope.analysis.waiting_words import lateness_words
@@ -74,7 +74,7 @@ def rank_waits(run: Run) -> RankWaits:
         matched=found.matched,
         spans=found.spans,
         residual_ns=found.residual_ns,
-        words=lateness_words(pattern(late), named, run),
+        words=lateness_words(late, named, run),
         is_bad=bool(named),
     )
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from meshscope.analysis.instead import Spent, phase, spent
 from meshscope.analysis.lateness import LATE_FRAC, NO_STEP, Lateness, collective_lateness
-from meshscope.analysis.noise import FEWEST_PARTS, least_mean
+from meshscope.analysis.noise import least_mean
 from meshscope.analysis.own_work import Excess, excesses
 from meshscope.analysis.parts import per_run
 from meshscope.analysis.standing import shares_cores
@@ -147,20 +147,19 @@ def _traces_show(rank: RankWait, late_steps: int, case: _Case) -> bool:
         return False
     traced = len(set(case.late.steps) - {NO_STEP})
     if shares_cores(case.run):
-        return traced >= FEWEST_PARTS and _is_late_beyond_chance(rank.rank, case)
+        return rank.rank in surely_late(case.late)
     return late_steps >= FEWEST_STEPS or (traced < FEWEST_STEPS and rank.last >= FEWEST_TIMES)
 
 
-def _is_late_beyond_chance(rank: int, case: _Case) -> bool:
-    """Whether it comes later than the others do, in the mean over the traced steps, by a fiftieth of a step."""
-    late = case.late
-    if rank not in late.ranks:
-        return False
-    late_ns, ranks = np.nan_to_num(late.late_ns), len(late.ranks)
-    own_ns = late_ns[late.ranks.index(rank)]
-    beyond_ns = own_ns - (late_ns.sum(axis=0) - own_ns) / (ranks - 1)
-    step_ns = float(np.nanmean(late.step_ns)) if not np.isnan(late.step_ns).all() else np.inf
-    return least_mean(beyond_ns, parts=len(beyond_ns), tries=ranks) >= LATE_FRAC * step_ns
+def surely_late(late: Lateness) -> tuple[int, ...]:
+    """Ranks that come later than the others, in the mean over the steps, by a fiftieth of a step and beyond chance."""
+    if late.steps == (NO_STEP,) or len(late.ranks) < 2 or np.isnan(late.step_ns).all():
+        return ()
+    late_ns = np.nan_to_num(late.late_ns)
+    beyond_ns = late_ns - (late_ns.sum(axis=0) - late_ns) / (len(late.ranks) - 1)
+    bar_ns = LATE_FRAC * float(np.nanmean(late.step_ns))
+    least_ns = (least_mean(row, parts=len(row), tries=len(late.ranks)) for row in beyond_ns)
+    return tuple(rank for rank, least in zip(late.ranks, least_ns, strict=True) if least >= bar_ns)
 
 
 def _beyond_chance(rank: int, case: _Case) -> Excess | None:

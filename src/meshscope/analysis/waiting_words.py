@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from meshscope.analysis.lateness import FEWEST_STEPS, LATE_FRAC, NO_STEP, Pattern
+from meshscope.analysis.flight_words import ranks_words
+from meshscope.analysis.lateness import FEWEST_STEPS, LATE_FRAC, NO_STEP, Lateness, Pattern, pattern
+from meshscope.analysis.own_work import Excess
 from meshscope.analysis.standing import shares_cores
-from meshscope.analysis.stragglers import Straggler
+from meshscope.analysis.stragglers import LEAST_SHARED_FRAC, Straggler, surely_late
 from meshscope.analysis.waiting import Waiting, records_waits
 from meshscope.run import Run
 from meshscope.units import counted, duration, percent, ranges, ratio
@@ -43,7 +45,14 @@ def straggler_words(found: Straggler) -> str:
     said += f"rank {duration(found.cost_ns)} ({percent(found.cost_frac)} of {duration(found.of_ns)})"
     if found.since != NO_STEP:
         said += f", since step {found.since}"
-    return f"{said}: {_DOES[found.phase].format(more=duration(found.phase_ns))}" if found.phase else said
+    said += f": {_DOES[found.phase].format(more=duration(found.phase_ns))}" if found.phase else ""
+    return f"{said}; {journal_words(found.journal)}" if found.journal is not None else said
+
+
+def journal_words(found: Excess) -> str:
+    """What all steps tell of a rank, not only those that were profiled."""
+    does = {"compute": "computes", "data": "waits for its batch"}[found.phase]
+    return f"in the mean of {found.steps} unprofiled steps it {does} {duration(found.mean_ns)} longer than others"
 
 
 def pattern_words(found: Pattern) -> str:
@@ -57,21 +66,34 @@ def pattern_words(found: Pattern) -> str:
     }.get(found.kind, "")
 
 
-def lateness_words(seen: Pattern, named: Sequence[Straggler], run: Run) -> str:
+def lateness_words(found: Lateness, named: Sequence[Straggler], run: Run) -> str:
     """The pattern in a sentence, by the rule that names stragglers: who is late, or why nobody is called late."""
+    seen = pattern(found)
     if named:
         return _named(seen, named)
     late = f"late by {percent(LATE_FRAC)} of a step"
     if seen.kind == "even":
-        return f"no rank is {late} in any of {counted(seen.of, 'step')}"
+        of = f"any of {counted(seen.of, 'step')}" if seen.of > 1 else "the one step that was traced"
+        return f"no rank is {late} in {of}"
     if not seen.steps:
         return "no straggler, and nothing says how long a step is"
     some = f"some rank is {late} in {seen.steps} of {counted(seen.of, 'step')}"
     if seen.kind == "unknown":
         return f"no straggler so far: {some}; {FEWEST_STEPS} such steps make a pattern"
-    if shares_cores(run):
-        return f"no straggler: {some}, none by more than chance, as ranks share their cores"
-    return f"no straggler that costs enough to name; {pattern_words(seen)}"
+    return _unnamed(found, late, run)
+
+
+def _unnamed(found: Lateness, late: str, run: Run) -> str:
+    """Why nobody is called a straggler, though some rank is late in three steps or more."""
+    seen = pattern(found)
+    if not shares_cores(run):
+        return f"no straggler that costs enough to name; {pattern_words(seen)}"
+    sure = surely_late(found)
+    if not sure:
+        steps = f"{seen.steps} of {counted(seen.of, 'step')}"
+        return f"no straggler: some rank is {late} in {steps}, none by more than chance, as ranks share their cores"
+    are = "is" if len(sure) == 1 else "are"
+    return f"{ranks_words(sure)} {are} {late}, but no straggler: under {percent(LEAST_SHARED_FRAC)} is lost to it"
 
 
 def _named(seen: Pattern, named: Sequence[Straggler]) -> str:
@@ -79,6 +101,7 @@ def _named(seen: Pattern, named: Sequence[Straggler]) -> str:
     said = f"rank {first.rank} came last to {first.last} of {first.calls} collectives; {percent(first.held_frac)} of "
     said += "the time traced another rank waits for it and computes nothing"
     said += f", since step {first.since}" if first.since != NO_STEP else ""
+    said += f"; {journal_words(first.journal)}" if first.journal is not None else ""
     more = sorted(one.rank for one in others)
     said += f"; {counted(len(more), 'more straggler')}: {ranges(more, 3)}" if more else ""
     return f"{said}; {pattern_words(seen)}" if seen.kind == "node" else said

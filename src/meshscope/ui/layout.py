@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 MARGIN = 1
 GAP = 3
 LEAST_WIDTH = 36
 LEAST_HEIGHT = 9
+TALL_ENOUGH = 13
+"""Two rows may be low; a third comes only where each has this many lines, else panels take turns."""
+
 STRIP_SHARE, ABOVE_STRIP = 5, 13
 """A strip takes a fifth of the lines, where that leaves the rows above it this many each."""
 
@@ -50,8 +53,8 @@ def arrangement(
     """The comparison (the first of ``names``) above, the other panels in a grid below.
 
     Panels that find no room of LEAST_WIDTH × LEAST_HEIGHT take turns by page; the focused one is always seen.
-    ``strip`` names a panel that may come last: where the others fill whole rows, or more than a page of them, and
-    leave room, it gets a few lines below them, else a seat that is free, or a page of its own.
+    ``strip`` names a panel that may come last: where the others fill whole rows and leave room, it gets a few lines
+    below them, else a seat that is free, or a page of its own.
     ``header`` and ``table`` are the lines wanted by the header and by the comparison's drawing with its title.
     """
     top = min(header, max(height - 2, 1))
@@ -66,8 +69,8 @@ def arrangement(
     area = Rect(inside.x, inside.y + own, inside.width, inside.height - own)
     if area.height < 3 or not others:
         return Arrangement(head, foot, places)
-    if others[-1] == strip and (seated := _above_strip(area, others, focused)):
-        return replace(seated, header=head, footer=foot, panels=places | seated.panels)
+    if others[-1] == strip and (seated := _above_strip(area, others)):
+        return Arrangement(head, foot, places | seated)
     columns, rows = _grid(area, len(others) - (others[-1] == strip and len(others) > 1))
     seats = columns * rows
     pages = -(-len(others) // seats)
@@ -76,26 +79,24 @@ def arrangement(
     return Arrangement(head, foot, places | _seated(area, columns, shown), page, pages)
 
 
-def _above_strip(area: Rect, names: Sequence[str], focused: str) -> Arrangement | None:
-    """All but the last of ``names`` in whole rows, or a page of them, and the last below; None where that cannot be."""
+def _above_strip(area: Rect, names: Sequence[str]) -> dict[str, Rect]:
+    """All but the last of ``names`` in whole rows and the last below them; empty where that cannot be."""
     *seated, strip = names
     lines = area.height // STRIP_SHARE
     above = Rect(area.x, area.y, area.width, area.height - lines - 1)
     if not seated or above.height < LEAST_HEIGHT:
-        return None
-    columns, rows = _grid(above, len(seated))
-    seats = columns * rows
-    if columns == 1 or seats > len(seated) or above.height < rows * ABOVE_STRIP:
-        return None
-    page = seated.index(focused) // seats if focused in seated else 0
+        return {}
+    most, _ = _grid(above, len(seated))
+    columns = next((columns for columns in range(most, 1, -1) if len(seated) % columns == 0), 1)
+    if columns == 1 or above.height < len(seated) // columns * ABOVE_STRIP:
+        return {}
     below = Rect(area.x, area.y + area.height - lines, area.width, lines)
-    shown = _seated(above, columns, seated[page * seats : (page + 1) * seats])
-    return Arrangement(above, below, shown | {strip: below}, page, -(-len(seated) // seats))
+    return _seated(above, columns, seated) | {strip: below}
 
 
 def _grid(area: Rect, count: int) -> tuple[int, int]:
     columns = max(min((area.width + GAP) // (LEAST_WIDTH + GAP), 3, count), 1)
-    rows = max(min(-(-count // columns), area.height // LEAST_HEIGHT), 1)
+    rows = max(min(-(-count // columns), max(min(area.height // LEAST_HEIGHT, 2), area.height // TALL_ENOUGH)), 1)
     return columns, rows
 
 

@@ -13,8 +13,9 @@ from meshscope.analysis.lateness import Pattern, lateness, pattern
 from meshscope.analysis.own_work import Excess
 from meshscope.analysis.standing import device_kind
 from meshscope.analysis.stragglers import Straggler, stragglers
+from meshscope.analysis.waiting_words import journal_words
 from meshscope.run import Run
-from meshscope.units import duration, percent, ratio
+from meshscope.units import counted, duration, percent, ratio
 
 _FIXES = {
     "data": """loader = torch.utils.data.DataLoader(
@@ -47,7 +48,7 @@ def _finding(one: Straggler, seen: Pattern, run: Run) -> Finding:
     evidence = [said]
     if one.steps:
         since = f", since step {one.since}" if one.late_steps else ""
-        evidence.append(f"late in {one.late_steps} of {one.steps} steps{since}")
+        evidence.append(f"late in {one.late_steps} of {counted(one.steps, 'step')}{since}")
     if one.phase:
         evidence.append(f"{_PHASES[one.phase]} {duration(one.phase_ns)} longer than the median rank")
     if one.journal is not None:
@@ -73,11 +74,9 @@ def _cost(one: Straggler, run: Run) -> Cost:
 
 
 def _journal(found: Excess, run: Run) -> str:
-    """What all steps tell, not only those that were profiled."""
-    does = {"compute": "computes", "data": "waits for its batch"}[found.phase]
     of = usual_step(run)
     frac = f" ({percent(ratio(found.mean_ns, of.ns))} of {of.words})" if of.is_known else ""
-    return f"in the mean of {found.steps} unprofiled steps it {does} {duration(found.mean_ns)} longer than others{frac}"
+    return journal_words(found) + frac
 
 
 def _fix(phase: str, run: Run) -> str:
