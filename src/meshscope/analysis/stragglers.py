@@ -5,9 +5,10 @@ of the time traced while they compute nothing, to cause its share of all waiting
 traced steps, or, where fewer were traced, in ten collectives.
 
 CPU ranks that share their cores are made late by the scheduler, now the one and now the other: there it takes a
-twentieth of the time, and a mean lateness over three traced steps or more that is beyond chance (``noise.least_mean``).
-What one profiled step cannot tell the journal may: a rank that is at its own work longer than the others in all steps,
-beyond chance, by as large a share of the step, is a straggler too where the traces show the others waiting for it.
+twentieth of the time, and a mean lateness over three traced steps or more that is beyond chance (``noise.least_mean``);
+or a twentieth of the time in work that no other rank does (``extra_work``), for which one step is enough. What those do
+not tell the journal may: a rank that is at its own work longer than the others in all steps, beyond chance, by as large
+a share of the step, is a straggler too where the traces show the others waiting for it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from meshscope.analysis.extra_work import Extra, extra_work
 from meshscope.analysis.instead import Spent, phase, spent
 from meshscope.analysis.lateness import LATE_FRAC, NO_STEP, Lateness, collective_lateness
 from meshscope.analysis.noise import least_mean
@@ -49,7 +51,8 @@ class Straggler:
     spends its time in instead of waiting, ``phase_ns`` how much more of that it has than the median rank: ``compute``,
     ``copy``, ``communication``, ``data`` (waiting for its batch) or ``idle`` (its device has nothing to do: the host is
     late); "" where nothing stands out. ``journal`` is what the steps that were not profiled tell of it, where that is
-    beyond chance; ``shown_by`` says whether the ``traces`` show it, or the ``journal``.
+    beyond chance, ``extra`` what it does that no other rank does, where that is much; ``shown_by`` says whether the
+    ``traces`` show it, or the ``journal``.
     """
 
     rank: int
@@ -68,6 +71,7 @@ class Straggler:
     held_frac: float
     shown_by: str
     journal: Excess | None = None
+    extra: Extra | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +122,8 @@ def _straggler(rank: RankWait, case: _Case) -> Straggler | None:
         return None
     late_steps = _late_steps(rank.rank, case.late)
     journal = _beyond_chance(rank.rank, case)
-    shown_by = "traces" if _traces_show(rank, len(late_steps), case) else "journal"
+    extra = _extra(rank.rank, case)
+    shown_by = "traces" if _traces_show(rank, len(late_steps), extra, case) else "journal"
     if shown_by == "journal" and (journal is None or rank.charged_ns * len(case.found.ranks) < case.all_ns):
         return None
     what, what_ns = phase(rank.rank, case.spent, case.run, case.late.steps)
@@ -139,15 +144,23 @@ def _straggler(rank: RankWait, case: _Case) -> Straggler | None:
         held_frac=ratio(held_ns, case.of_ns),
         shown_by=shown_by,
         journal=journal,
+        extra=extra,
     )
 
 
-def _traces_show(rank: RankWait, late_steps: int, case: _Case) -> bool:
+def _extra(rank: int, case: _Case) -> Extra | None:
+    """What only this rank does, where that is as much of its windows as must be lost to it."""
+    covered_ns = sum(window.end_ns - window.start_ns for window in case.run.windows if window.rank == rank)
+    found = extra_work(rank, case.run)
+    return found if found is not None and found.ns >= case.least_frac * covered_ns else None
+
+
+def _traces_show(rank: RankWait, late_steps: int, extra: Extra | None, case: _Case) -> bool:
     if rank.charged_ns < case.share * case.all_ns:
         return False
     traced = len(set(case.late.steps) - {NO_STEP})
     if shares_cores(case.run):
-        return rank.rank in surely_late(case.late)
+        return extra is not None or rank.rank in surely_late(case.late)
     return late_steps >= FEWEST_STEPS or (traced < FEWEST_STEPS and rank.last >= FEWEST_TIMES)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from meshscope.analysis.extra_work import Extra
 from meshscope.analysis.flight_words import ranks_words
 from meshscope.analysis.lateness import FEWEST_STEPS, LATE_FRAC, NO_STEP, Lateness, Pattern, pattern
 from meshscope.analysis.own_work import Excess
@@ -46,7 +47,15 @@ def straggler_words(found: Straggler) -> str:
     if found.since != NO_STEP:
         said += f", since step {found.since}"
     said += f": {_DOES[found.phase].format(more=duration(found.phase_ns))}" if found.phase else ""
+    said += f"; {extra_words(found.extra)}" if found.extra is not None else ""
     return f"{said}; {journal_words(found.journal)}" if found.journal is not None else said
+
+
+def extra_words(found: Extra) -> str:
+    """What a rank does that no other does."""
+    others = f"{found.others} at most" if found.others else "none"
+    said = f"it spends {duration(found.ns)} on what the others do not run, most of it {found.name}: "
+    return f"{said}{counted(found.calls, 'call')} in a window, of others {others}"
 
 
 def journal_words(found: Excess) -> str:

@@ -128,6 +128,21 @@ def test_a_rank_whose_batches_come_late_in_all_steps_is_told_by_the_journal_too(
     assert "loader" in found.fix
 
 
+def test_where_one_step_was_profiled_work_that_no_other_rank_does_shows_a_straggler() -> None:
+    def doing(extra_ms: int) -> Run:
+        bounds = [(0, 300 * MS)]
+        first = [kernel(0, 50 * MS), collective(50 * MS, 160 * MS)]
+        late = [kernel(0, 50 * MS), kernel(50 * MS, (50 + extra_ms) * MS, name="spin"), collective(150 * MS, 160 * MS)]
+        about = {"steps": bounds, "world": 2, "host": "one", "device_kind": "cpu"}
+        windows = [made_window(first, rank=0, **about), made_window(late, rank=1, **about)]
+        return run_of(windows, strategy="pmap", framework="jax", device_kind="cpu", cores=2, ranks=2)
+
+    found = only("straggler", doing(100))
+    assert found.rank == 1
+    assert "it spends 100 ms on what the others do not run, most of it spin: 1 call in a window" in said(found)
+    assert "straggler" not in codes(doing(5))
+
+
 def test_without_steps_in_the_traces_it_takes_ten_collectives() -> None:
     def late_to(times: int) -> Run:
         arrivals = [[at * 100 * MS + (30 * MS if rank and at < times else 0) for at in range(12)] for rank in range(2)]

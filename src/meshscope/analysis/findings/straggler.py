@@ -13,7 +13,7 @@ from meshscope.analysis.lateness import Pattern, lateness, pattern
 from meshscope.analysis.own_work import Excess
 from meshscope.analysis.standing import device_kind
 from meshscope.analysis.stragglers import Straggler, stragglers
-from meshscope.analysis.waiting_words import journal_words
+from meshscope.analysis.waiting_words import extra_words, journal_words
 from meshscope.run import Run
 from meshscope.units import counted, duration, percent, ratio
 
@@ -51,6 +51,8 @@ def _finding(one: Straggler, seen: Pattern, run: Run) -> Finding:
         evidence.append(f"late in {one.late_steps} of {counted(one.steps, 'step')}{since}")
     if one.phase:
         evidence.append(f"{_PHASES[one.phase]} {duration(one.phase_ns)} longer than the median rank")
+    if one.extra is not None:
+        evidence.append(extra_words(one.extra))
     if one.journal is not None:
         evidence.append(_journal(one.journal, run))
     if seen.kind == "node" and one.rank in seen.ranks:
