@@ -37,6 +37,7 @@ def test_the_excess_is_over_the_mean_of_the_others_and_leaves_out_warm_up_and_pr
     first, second, third = excesses(trained(cpu_ms, ranks=3))
     assert [one.rank for one in (first, second, third)] == [0, 1, 2]
     assert (second.steps, second.mean_ns, second.phase) == (19, 25 * MS, "compute")
+    assert (first.others_ns, second.others_ns) == (40 * MS, 25 * MS)
     assert (first.mean_ns, third.mean_ns) == (-20 * MS, -5 * MS)
     assert second.least_ns == pytest.approx(25 * MS)
 

@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,18 +59,29 @@ def followed(folder: Path, strategies: tuple[str, ...], *options: str) -> list[t
     seen: dict[tuple[str, str, tuple[int, ...]], tuple[str, Finding]] = {}
     with (folder / "said.txt").open("w") as said:
         run = subprocess.Popen(line, cwd=folder, stdout=said, stderr=said)
-        start_s = time.monotonic()
-        gallery: Gallery | None = None
-        while run.poll() is None:
-            assert time.monotonic() - start_s < PATIENCE_S, (folder / "said.txt").read_text()
-            time.sleep(LOOK_EVERY_S)
-            if gallery is None and (folder / "r" / "plan.json").is_file():
-                gallery = Gallery(folder / "r")
-            if gallery is not None:
+        try:
+            for gallery in _looks(run, folder):
                 seen |= {(name, one.code, one.ranks): (name, one) for name, one in found(gallery)}
-    assert gallery is not None, (folder / "said.txt").read_text()
-    seen |= {(name, one.code, one.ranks): (name, one) for name, one in found(gallery)}
+        finally:
+            if run.poll() is None:
+                run.terminate()  # it ends its ranks
+                run.wait(60)
     return list(seen.values())
+
+
+def _looks(run: subprocess.Popen[bytes], folder: Path) -> Iterator[Gallery]:
+    """The recording, again and again, as soon as there is one; the last time when the run has ended."""
+    start_s = time.monotonic()
+    gallery: Gallery | None = None
+    while run.poll() is None:
+        assert time.monotonic() - start_s < PATIENCE_S, (folder / "said.txt").read_text()
+        time.sleep(LOOK_EVERY_S)
+        if gallery is None and (folder / "r" / "plan.json").is_file():
+            gallery = Gallery(folder / "r")
+        if gallery is not None:
+            yield gallery
+    assert gallery is not None, (folder / "said.txt").read_text()
+    yield gallery
 
 
 def found(gallery: Gallery) -> list[tuple[str, Finding]]:

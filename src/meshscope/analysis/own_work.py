@@ -27,7 +27,7 @@ _STEPS_PER_PART, _PARTS = 4, (4, 12)
 
 @dataclass(frozen=True)
 class Excess:
-    """A rank's own work in a step beyond the mean of the others', ``mean_ns`` in the mean of ``steps`` steps.
+    """A rank's own work in a step beyond the mean of the others' (``others_ns``), ``mean_ns`` in the mean of ``steps``.
 
     Those are unprofiled, past warm-up and finished by all ranks. It is at least ``least_ns`` in 99 of 100 cases,
     whichever rank was picked, and neighbouring steps taken together. ``phase``: ``compute`` or ``data`` (waiting for
@@ -37,6 +37,7 @@ class Excess:
     rank: int
     phase: str
     steps: int
+    others_ns: float
     mean_ns: float
     least_ns: float
 
@@ -47,28 +48,29 @@ def excesses(run: Run) -> tuple[Excess, ...]:
     table = run.steps
     table = table.where(np.isin(table.step, measured_numbers(run)))
     told = {"data": table.data_wait_ns} | ({"compute": table.cpu_ns} if device_kind(run) == "cpu" else {})
-    by_phase = {phase: _beyond_others(table, value_ns) for phase, value_ns in told.items()}
+    by_phase = {phase: _rows(table, value_ns) for phase, value_ns in told.items()}
     ranks = np.unique(table.rank).tolist()
     found = []
     for row, rank in enumerate(ranks):
-        each = [_excess(rank, phase, rows[row], len(ranks)) for phase, rows in by_phase.items() if len(rows)]
+        each = [_excess(rank, phase, row, rows) for phase, rows in by_phase.items() if len(rows)]
         if each:
             found.append(max(each, key=lambda one: one.mean_ns))
     return tuple(found)
 
 
-def _beyond_others(table: StepTable, value_ns: Ints) -> Floats:
-    """Of each rank (rows) in each step (columns); empty where any of them does not tell."""
+def _rows(table: StepTable, value_ns: Ints) -> Floats:
+    """What each rank (rows) tells of each step (columns); empty where any does not tell, or they are too few."""
     ranks = len(np.unique(table.rank))
     steps = len(np.unique(table.step))
     if ranks < 2 or steps < FEWEST or len(table) != ranks * steps or (value_ns < 0).any():
         return np.empty((0, 0))
-    each = value_ns.astype(np.float64).reshape(ranks, steps)  # the table is sorted by rank and step
-    beyond: Floats = each - (each.sum(axis=0) - each) / (ranks - 1)
-    return beyond
+    return value_ns.astype(np.float64).reshape(ranks, steps)  # the table is sorted by rank and step
 
 
-def _excess(rank: int, phase: str, beyond_ns: Floats, ranks: int) -> Excess:
-    parts = min(max(len(beyond_ns) // _STEPS_PER_PART, _PARTS[0]), _PARTS[1])
+def _excess(rank: int, phase: str, row: int, rows: Floats) -> Excess:
+    ranks, steps = rows.shape
+    others_ns = (rows.sum(axis=0) - rows[row]) / (ranks - 1)
+    beyond_ns = rows[row] - others_ns
+    parts = min(max(steps // _STEPS_PER_PART, _PARTS[0]), _PARTS[1])
     least_ns = least_mean(beyond_ns, parts=parts, tries=ranks)
-    return Excess(rank, phase, len(beyond_ns), float(beyond_ns.mean()), least_ns)
+    return Excess(rank, phase, steps, float(others_ns.mean()), float(beyond_ns.mean()), least_ns)

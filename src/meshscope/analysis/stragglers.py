@@ -7,8 +7,8 @@ traced steps, or, where fewer were traced, in ten collectives.
 CPU ranks that share their cores are made late by the scheduler, now the one and now the other: there it takes a
 twentieth of the time, and a mean lateness over three traced steps or more that is beyond chance (``noise.least_mean``);
 or a twentieth of the time in work that no other rank does (``extra_work``), for which one step is enough. What those do
-not tell the journal may: a rank that is at its own work longer than the others in all steps, beyond chance, by as large
-a share of the step, is a straggler too where the traces show the others waiting for it.
+not tell the journal may: a rank that is at its own work longer than the others in all steps, beyond chance and by as
+large a share, is a straggler too where the traces show the others waiting for it.
 """
 
 from __future__ import annotations
@@ -176,9 +176,16 @@ def surely_late(late: Lateness) -> tuple[int, ...]:
 
 
 def _beyond_chance(rank: int, case: _Case) -> Excess | None:
-    """What the journal tells of a rank, where that is surely as much of a step as must be lost to it."""
+    """What the journal tells of a rank, where that is surely as much as must be lost to it.
+
+    Computing is held against what the others compute: where other programs use the cores, a step is longer than the
+    work in it, for all ranks alike. A fiftieth of the step it has to be all the same.
+    """
     told, step_ns = case.longer.get(rank), steps(case.run).median_ns
-    return told if told is not None and told.least_ns >= case.least_frac * step_ns else None
+    if told is None:
+        return None
+    of_ns = told.others_ns if told.phase == "compute" else step_ns
+    return told if told.least_ns >= case.least_frac * of_ns and told.least_ns >= LEAST_FRAC * step_ns else None
 
 
 def _held_ns(rank: int, found: Waiting) -> float:

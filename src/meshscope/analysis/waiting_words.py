@@ -61,7 +61,8 @@ def extra_words(found: Extra) -> str:
 def journal_words(found: Excess) -> str:
     """What all steps tell of a rank, not only those that were profiled."""
     does = {"compute": "computes", "data": "waits for its batch"}[found.phase]
-    return f"in the mean of {found.steps} unprofiled steps it {does} {duration(found.mean_ns)} longer than others"
+    more, others = duration(found.mean_ns), duration(found.others_ns)
+    return f"in the mean of {found.steps} unprofiled steps it {does} {more} longer than others ({others})"
 
 
 def pattern_words(found: Pattern) -> str:

@@ -79,13 +79,13 @@ def test_ranks_that_share_cores_are_late_by_as_much_in_every_step_or_by_chance()
     assert "straggler" not in codes(apart(100, 110))
 
 
-def trained(*, beyond_ms: float, scatter_ms: float = 0.0, late_ms: int = 100) -> Run:
+def trained(*, beyond_ms: float, scatter_ms: float = 0.0, late_ms: int = 100, others_ms: int = 150) -> Run:
     """One profiled step, in which rank 1 is late, and 40 others, in which it computes longer than rank 0."""
     run = apart(late_ms)
     done = [
         StepDone(
             t_ns=1, rank=rank, step=step, start_ns=step * 300 * MS, end_ns=(step + 1) * 300 * MS,
-            cpu_ns=round((150 + rank * (beyond_ms + scatter_ms * (-1) ** (step // 4))) * MS),
+            cpu_ns=round((others_ms + rank * (beyond_ms + scatter_ms * (-1) ** (step // 4))) * MS),
         )
         for rank in range(2)
         for step in range(2, 44)
@@ -102,11 +102,21 @@ def test_where_one_step_was_profiled_the_journal_of_all_shows_who_computes_longe
     assert (found.rank, found.of) == (1, "the median step of 300 ms")
     assert found.cost_ns == pytest.approx(60 * MS)
     assert found.cost_frac == pytest.approx(0.2)
-    assert "in the mean of 40 unprofiled steps it computes 60.0 ms longer than others (20.0 %" in said(found)
+    assert "in the mean of 40 unprofiled steps it computes 60.0 ms longer than others (150 ms), 20.0 % of" in said(
+        found
+    )
+
+
+def test_what_a_rank_computes_is_held_against_the_others_and_has_to_be_a_fiftieth_of_the_step_too() -> None:
+    # A twentieth of 150 ms is 7.5 ms, a fiftieth of the step of 300 ms is 6 ms.
+    assert "straggler" in codes(trained(beyond_ms=8))
+    assert "straggler" not in codes(trained(beyond_ms=7))
+    assert "straggler" not in codes(trained(beyond_ms=5, others_ms=50))
+    assert "straggler" in codes(trained(beyond_ms=7, others_ms=50))
 
 
 def test_the_journal_shows_none_by_little_by_chance_or_where_the_trace_shows_nobody_waiting() -> None:
-    assert "straggler" not in codes(trained(beyond_ms=10))
+    assert "straggler" not in codes(trained(beyond_ms=7))
     assert "straggler" not in codes(trained(beyond_ms=30, scatter_ms=80))
     assert "straggler" not in codes(trained(beyond_ms=60, late_ms=0))
     assert "straggler" not in codes(trained(beyond_ms=60, late_ms=-100))
@@ -124,7 +134,7 @@ def test_a_rank_whose_batches_come_late_in_all_steps_is_told_by_the_journal_too(
     ]  # fmt: skip
     found = only("straggler", with_steps(done, apart(100).windows))
     assert found.rank == 1
-    assert "it waits for its batch 70.0 ms longer than others" in said(found)
+    assert "it waits for its batch 70.0 ms longer than others (1.00 ms)" in said(found)
     assert "loader" in found.fix
 
 

@@ -77,7 +77,7 @@ def _cost(one: Straggler, run: Run) -> Cost:
 
 def _journal(found: Excess, run: Run) -> str:
     of = usual_step(run)
-    frac = f" ({percent(ratio(found.mean_ns, of.ns))} of {of.words})" if of.is_known else ""
+    frac = f", {percent(ratio(found.mean_ns, of.ns))} of {of.words}" if of.is_known else ""
     return journal_words(found) + frac
 
 
