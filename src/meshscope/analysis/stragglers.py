@@ -4,11 +4,11 @@ One rule decides who is one, for findings, headlines and reports. The rank has t
 of the time traced while they compute nothing, to cause its share of all waiting, and to do so again and again: in three
 traced steps, or, where fewer were traced, in ten collectives.
 
-CPU ranks that share their cores are made late by the scheduler, now the one and now the other: there it takes a
-twentieth of the time, and a mean lateness over three traced steps or more that is beyond chance (``noise.least_mean``);
-or a twentieth of the time in work that no other rank does (``extra_work``), for which one step is enough. What those do
-not tell the journal may: a rank that is at its own work longer than the others in all steps, beyond chance and by as
-large a share, is a straggler too where the traces show the others waiting for it.
+CPU ranks that share their cores are made late by the scheduler, now the one and now the other, or one of them for as
+long as another program sits on its core. There it takes a twentieth of the time, and what the scheduler does not do:
+work that no other rank does (``extra_work``), for which one profiled step is enough; or, by the journal of all steps,
+own work that is longer than the others', beyond chance and by as large a share. Without such a journal, a mean lateness
+over eight traced steps or more that is beyond chance (``noise.least_mean``).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from meshscope.analysis.lateness import LATE_FRAC, NO_STEP, Lateness, collective
 from meshscope.analysis.noise import least_mean
 from meshscope.analysis.own_work import Excess, excesses
 from meshscope.analysis.parts import per_run
+from meshscope.analysis.slow_steps import FEWEST
 from meshscope.analysis.standing import shares_cores
 from meshscope.analysis.steps import steps
 from meshscope.analysis.waiting import RankWait, Waiting, waiting
@@ -160,18 +161,23 @@ def _traces_show(rank: RankWait, late_steps: int, extra: Extra | None, case: _Ca
         return False
     traced = len(set(case.late.steps) - {NO_STEP})
     if shares_cores(case.run):
-        return extra is not None or rank.rank in surely_late(case.late)
+        return extra is not None or (not _tells_work(case.run) and rank.rank in surely_late(case.late))
     return late_steps >= FEWEST_STEPS or (traced < FEWEST_STEPS and rank.last >= FEWEST_TIMES)
 
 
+def _tells_work(run: Run) -> bool:
+    """Whether the journal tells what each rank computes: then lateness without more of it is the scheduler's."""
+    return bool((run.steps.cpu_ns >= 0).any())
+
+
 def surely_late(late: Lateness) -> tuple[int, ...]:
-    """Ranks that come later than the others, in the mean over the steps, by a fiftieth of a step and beyond chance."""
-    if late.steps == (NO_STEP,) or len(late.ranks) < 2 or np.isnan(late.step_ns).all():
+    """Ranks that come later than the others by a fiftieth of a step, in the mean over eight or more, beyond chance."""
+    if len(late.steps) < FEWEST or len(late.ranks) < 2 or np.isnan(late.step_ns).all():
         return ()
     late_ns = np.nan_to_num(late.late_ns)
     beyond_ns = late_ns - (late_ns.sum(axis=0) - late_ns) / (len(late.ranks) - 1)
     bar_ns = LATE_FRAC * float(np.nanmean(late.step_ns))
-    least_ns = (least_mean(row, parts=len(row), tries=len(late.ranks)) for row in beyond_ns)
+    least_ns = (least_mean(row, parts=len(row) // 2, tries=len(late.ranks)) for row in beyond_ns)
     return tuple(rank for rank, least in zip(late.ranks, least_ns, strict=True) if least >= bar_ns)
 
 

@@ -101,7 +101,7 @@ def _unnamed(found: Lateness, late: str, run: Run) -> str:
     sure = surely_late(found)
     if not sure:
         steps = f"{seen.steps} of {counted(seen.of, 'step')}"
-        return f"no straggler: some rank is {late} in {steps}, none by more than chance, as ranks share their cores"
+        return f"no straggler: some rank is {late} in {steps}, which may be chance, as ranks share their cores"
     are = "is" if len(sure) == 1 else "are"
     return f"{ranks_words(sure)} {are} {late}, but no straggler: under {percent(LEAST_SHARED_FRAC)} is lost to it"
 
