@@ -40,7 +40,8 @@ class StepTable:
     """n steps of all ranks, shape (n,), sorted by (rank, step). NaN and −1 mean not recorded.
 
     ``is_profiled`` is true when any profiler activity (warm-up, active, stopping) fell inside the step;
-    ``data_wait_ns`` is the time the step waited for its batch.
+    ``data_wait_ns`` is the time the step waited for its batch, ``cpu_ns`` what the process computed on its cores in the
+    step without that (−1 where it drives several ranks).
     """
 
     rank: npt.NDArray[np.int32]
@@ -54,6 +55,7 @@ class StepTable:
     allocated_bytes: Ints
     reserved_bytes: Ints
     peak_bytes: Ints
+    cpu_ns: Ints
     is_profiled: npt.NDArray[np.bool_]
 
     def __len__(self) -> int:

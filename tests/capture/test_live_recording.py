@@ -58,6 +58,7 @@ def _every_rank_took_every_step(entries: list, ranks: int, steps: int) -> None:
         assert [e.step for e in own] == list(range(steps))
         assert all(before.end_ns <= after.start_ns for before, after in itertools.pairwise(own))
     assert {(e.samples, e.tokens) for e in done} == {(4, 32)}
+    assert all(e.cpu_ns > 0 for e in done)
     assert all(e.loss is not None and e.data_wait_ns >= 0 for e in done)
     assert [e.phase for e in _of(entries, Phase) if e.rank == 0][:2] == ["importing", "training"]
 
@@ -114,6 +115,7 @@ def test_a_jax_run_leaves_a_whole_recording(record: Callable) -> None:
     assert [(s.rank, s.device_kind) for s in starts] == [(0, "cpu"), (1, "cpu")]
     assert len({s.pid for s in starts}) == 1
     assert [e.step for e in _of(entries, StepDone)] == list(range(20))
+    assert {e.cpu_ns for e in _of(entries, StepDone)} == {-1}  # one process: its time is that of all its devices
     _each_window_is_an_xplane(live.folder / "jax-toy", entries)
     _the_changed_batch_is_compiled_again(entries)
     memory = _of(entries, MemoryMeasured)

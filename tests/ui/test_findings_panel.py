@@ -113,7 +113,7 @@ async def test_f_leads_to_the_findings_and_arrows_choose_among_them_there(troubl
         await stage.press("f")
         assert "▸✗ replicas drift apart" in stage.text()
         await stage.press("down")
-        assert "▸✗ same random key on every device" in stage.text()
+        assert "▸✗ same random key" in stage.text()
         assert stage.watch.selected == "ddp"
         await stage.press("down", "up")
         assert "▸✗ replicas drift apart" in stage.text()
@@ -127,16 +127,16 @@ async def test_elsewhere_arrows_choose_a_strategy_and_another_run_begins_with_it
         assert stage.watch.selected == "fsdp"
         assert "f findings " in stage.line(39)
         await stage.press("f", "down")
-        assert "None of the pitfalls that are looked for shows in this run." in stage.text()
+        assert "None of the pitfalls that are looked for shows" in stage.text()
         assert stage.watch.selected == "pmap"
 
 
-async def test_where_there_is_room_findings_stand_below_the_others_and_else_on_a_page_of_their_own(
+async def test_where_there_is_room_findings_stand_beside_the_others_and_else_on_a_later_page(
     troubled: Path, staged: Staged
 ) -> None:
     async with staged(troubled, size=(220, 60)) as stage:
         assert "7 log" in stage.text()
-        assert "8 findings" in stage.text()
+        assert "9 findings" in stage.text()
     async with staged(troubled, size=(120, 40)) as stage:
         assert "1 of 2" in stage.text()
-        assert "8 findings" not in stage.text()
+        assert "9 findings" not in stage.text()

@@ -125,7 +125,7 @@ async def test_the_sentence_says_what_its_shares_are_of(folder: Path) -> None:
         said = " ".join(line.strip() for line in stage.text().splitlines()[1:3])
         assert said == (
             "A step takes 1.00 ms, mean of 2 ranks and 1 step: computing 60.0 %, exposed in all-reduce 20.0 %, "
-            "idle 20.0 % of it; 10.0 % is waiting, late: rank 0."
+            "idle 20.0 % of it; 10.0 % is waiting for peers."
         )
 
 

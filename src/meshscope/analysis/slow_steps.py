@@ -73,6 +73,12 @@ def _measured(run: Run, found: Steps) -> npt.NDArray[np.bool_]:
     return keep
 
 
+def measured_numbers(run: Run) -> npt.NDArray[np.int32]:
+    """The steps that say how long a step usually is: unprofiled, past warm-up, finished by all ranks."""
+    found = steps(run)
+    return found.number[_measured(run, found)]
+
+
 def _slow(run: Run, step: int, duration_ns: int, excess_ns: float) -> SlowStep:
     table = run.steps
     known = np.flatnonzero((table.step == step) & (table.data_wait_ns >= 0))
@@ -86,10 +92,8 @@ def _slow(run: Run, step: int, duration_ns: int, excess_ns: float) -> SlowStep:
 
 def input_waits(run: Run) -> tuple[InputWait, ...]:
     """By rank; of unprofiled steps past warm-up. Empty where no rank says how long it waits for its batches."""
-    found = steps(run)
-    wanted = found.number[_measured(run, found)]
     table = run.steps
-    kept = table.where(np.isin(table.step, wanted) & (table.data_wait_ns >= 0))
+    kept = table.where(np.isin(table.step, measured_numbers(run)) & (table.data_wait_ns >= 0))
     waits = []
     for rank in np.unique(kept.rank).tolist():
         mine = kept.where(kept.rank == rank)

@@ -16,6 +16,9 @@ from meshscope.units import ratio
 NO_STEP = "no unprofiled step past warm-up"
 NO_STEP_YET = f"{NO_STEP} yet"
 SHARES = ("compute", "hidden", "exposed", "copy", "idle")
+CORES_PER_RANK = 2
+"""A CPU rank computes on one core and communicates on another, or it does not do both at once."""
+
 _SPEED = {"gpu": 2, "tpu": 1, "cpu": 0}
 
 
@@ -127,6 +130,16 @@ def device_kind(run: Run) -> str:
     """What it ran on, by the ranks themselves; as planned while none has started."""
     seen = Counter(started.device_kind for started in run.ranks if started.rank >= 0)
     return seen.most_common(1)[0][0] if seen else run.experiment.device_kind
+
+
+def shares_cores(run: Run) -> bool:
+    """CPU ranks without a core for communication beside that for computing, as far as the recording tells.
+
+    There the threads that transfer take turns with those that compute: what is hidden or exposed is the scheduler's
+    choice, and hiding communication would win nothing. So nothing is said of overlap.
+    """
+    here = run.experiment
+    return device_kind(run) == "cpu" and here.cores < CORES_PER_RANK * max(here.ranks, 1)
 
 
 def _common_kind(runs: tuple[Run, ...]) -> str:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from meshscope.analysis.lateness import NO_STEP
-from meshscope.analysis.stragglers import Straggler
+from collections.abc import Sequence
+
+from meshscope.analysis.extra_work import Extra
+from meshscope.analysis.flight_words import ranks_words
+from meshscope.analysis.lateness import FEWEST_STEPS, LATE_FRAC, NO_STEP, Lateness, Pattern, pattern
+from meshscope.analysis.own_work import Excess
+from meshscope.analysis.standing import shares_cores
+from meshscope.analysis.stragglers import LEAST_SHARED_FRAC, Straggler, surely_late
 from meshscope.analysis.waiting import Waiting, records_waits
-from meshscope.units import counted, duration, percent, ratio
+from meshscope.run import Run
+from meshscope.units import counted, duration, percent, ranges, ratio
 
 _DOES = {
     "compute": "it computes {more} longer than the median rank",
@@ -40,4 +47,72 @@ def straggler_words(found: Straggler) -> str:
     said += f"rank {duration(found.cost_ns)} ({percent(found.cost_frac)} of {duration(found.of_ns)})"
     if found.since != NO_STEP:
         said += f", since step {found.since}"
-    return f"{said}: {_DOES[found.phase].format(more=duration(found.phase_ns))}" if found.phase else said
+    said += f": {_DOES[found.phase].format(more=duration(found.phase_ns))}" if found.phase else ""
+    said += f"; {extra_words(found.extra)}" if found.extra is not None else ""
+    return f"{said}; {journal_words(found.journal)}" if found.journal is not None else said
+
+
+def extra_words(found: Extra) -> str:
+    """What a rank does that no other does."""
+    others = f"{found.others} at most" if found.others else "none"
+    said = f"it spends {duration(found.ns)} on what the others do not run, most of it {found.name}: "
+    return f"{said}{counted(found.calls, 'call')} in a window, of others {others}"
+
+
+def journal_words(found: Excess) -> str:
+    """What all steps tell of a rank, not only those that were profiled."""
+    does = {"compute": "computes", "data": "waits for its batch"}[found.phase]
+    more, others = duration(found.mean_ns), duration(found.others_ns)
+    return f"in the mean of {found.steps} unprofiled steps it {does} {more} longer than others ({others})"
+
+
+def pattern_words(found: Pattern) -> str:
+    """What ranks that come late have in common, where it is known; "" for what is even or unknown."""
+    when = f"late in {found.steps} of {counted(found.of, 'step')}"
+    who = f"rank {found.ranks[0]}" if len(found.ranks) == 1 else f"ranks {ranges(found.ranks)}"
+    return {
+        "rank": f"{when}, and mostly {who}: look at {'its device' if len(found.ranks) == 1 else 'their devices'}",
+        "node": f"{when}, and every rank of {found.host} ({who}): look at that machine and its network",
+        "roaming": f"{when}, and it roams over {who}: look at the input, and at batches of unequal work",
+    }.get(found.kind, "")
+
+
+def lateness_words(found: Lateness, named: Sequence[Straggler], run: Run) -> str:
+    """The pattern in a sentence, by the rule that names stragglers: who is late, or why nobody is called late."""
+    seen = pattern(found)
+    if named:
+        return _named(seen, named)
+    late = f"late by {percent(LATE_FRAC)} of a step"
+    if seen.kind == "even":
+        of = f"any of {counted(seen.of, 'step')}" if seen.of > 1 else "the one step that was traced"
+        return f"no rank is {late} in {of}"
+    if not seen.steps:
+        return "no straggler, and nothing says how long a step is"
+    some = f"some rank is {late} in {seen.steps} of {counted(seen.of, 'step')}"
+    if seen.kind == "unknown":
+        return f"no straggler so far: {some}; {FEWEST_STEPS} such steps make a pattern"
+    return _unnamed(found, late, run)
+
+
+def _unnamed(found: Lateness, late: str, run: Run) -> str:
+    """Why nobody is called a straggler, though some rank is late in three steps or more."""
+    seen = pattern(found)
+    if not shares_cores(run):
+        return f"no straggler that costs enough to name; {pattern_words(seen)}"
+    sure = surely_late(found)
+    if not sure:
+        steps = f"{seen.steps} of {counted(seen.of, 'step')}"
+        return f"no straggler: some rank is {late} in {steps}, which may be chance, as ranks share their cores"
+    are = "is" if len(sure) == 1 else "are"
+    return f"{ranks_words(sure)} {are} {late}, but no straggler: under {percent(LEAST_SHARED_FRAC)} is lost to it"
+
+
+def _named(seen: Pattern, named: Sequence[Straggler]) -> str:
+    first, *others = named
+    said = f"rank {first.rank} came last to {first.last} of {first.calls} collectives; {percent(first.held_frac)} of "
+    said += "the time traced another rank waits for it and computes nothing"
+    said += f", since step {first.since}" if first.since != NO_STEP else ""
+    said += f"; {journal_words(first.journal)}" if first.journal is not None else ""
+    more = sorted(one.rank for one in others)
+    said += f"; {counted(len(more), 'more straggler')}: {ranges(more, 3)}" if more else ""
+    return f"{said}; {pattern_words(seen)}" if seen.kind == "node" else said

@@ -40,6 +40,8 @@ class RankStarted(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="ran
 class StepDone(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="step"):
     """One training step of one rank; bytes are −1 where the allocator does not tell.
 
+    ``cpu_ns`` is what the rank's process computed on its cores meanwhile, all threads together, its batch left out: a
+    rank that waits for another uses none. −1 where one process drives several ranks.
     ``is_profiled`` is true when any profiler activity fell inside the step; ``is_compiling`` when a compile did.
     In a JAX process rank is that of its first device: the step is one program over all of them.
     """
@@ -55,6 +57,7 @@ class StepDone(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="step")
     allocated_bytes: int = -1
     reserved_bytes: int = -1
     peak_bytes: int = -1
+    cpu_ns: int = -1
     is_profiled: bool = False
     is_compiling: bool = False
 

@@ -72,4 +72,8 @@ def _lateness(found: Lateness) -> dict[str, Any]:
 
 
 def _known(said: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in said.items() if not isinstance(value, float) or math.isfinite(value)}
+    return {
+        name: value
+        for name, value in said.items()
+        if value is not None and (not isinstance(value, float) or math.isfinite(value))
+    }

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from meshscope.analysis.imbalance import MemoryImbalance, memory_imbalance
-from meshscope.analysis.lateness import NO_STEP, Lateness, Pattern, collective_lateness, input_lateness, pattern
+from meshscope.analysis.lateness import NO_STEP, Lateness, collective_lateness, input_lateness, pattern
 from meshscope.analysis.slow_steps import input_waits, slow_steps
 from meshscope.analysis.stragglers import stragglers
 from meshscope.analysis.waiting import waiting
-from meshscope.analysis.waiting_words import straggler_words, waiting_words
+from meshscope.analysis.waiting_words import pattern_words, straggler_words, waiting_words
 from meshscope.reports.columns import table, wrapped
 from meshscope.run import Run
 from meshscope.units import UNKNOWN, counted, duration, milliseconds, percent, ranges, size
@@ -48,18 +48,8 @@ def _lateness(found: Lateness) -> list[str]:
     lines += table(heading, rows[:MOST_RANKS], indent="      ")
     if len(rows) > MOST_RANKS:
         lines.append(f"      … {counted(len(rows) - MOST_RANKS, 'more rank')}")
-    seen = _pattern(pattern(found))
+    seen = pattern_words(pattern(found))
     return lines + (wrapped(seen, indent="    ", hanging="  ") if seen else [])
-
-
-def _pattern(found: Pattern) -> str:
-    when = f"late in {found.steps} of {counted(found.of, 'step')}"
-    who = f"rank {found.ranks[0]}" if len(found.ranks) == 1 else f"ranks {ranges(found.ranks)}"
-    return {
-        "rank": f"{when}, and mostly {who}: look at {'its device' if len(found.ranks) == 1 else 'their devices'}",
-        "node": f"{when}, and every rank of {found.host} ({who}): look at that machine and its network",
-        "roaming": f"{when}, and it roams over {who}: look at the input, and at batches of unequal work",
-    }.get(found.kind, "")
 
 
 def _input(run: Run) -> list[str]:

@@ -9,6 +9,9 @@ MARGIN = 1
 GAP = 3
 LEAST_WIDTH = 36
 LEAST_HEIGHT = 9
+TALL_ENOUGH = 13
+"""Two rows may be low; a third comes only where each has this many lines, else panels take turns."""
+
 STRIP_SHARE, ABOVE_STRIP = 5, 13
 """A strip takes a fifth of the lines, where that leaves the rows above it this many each."""
 
@@ -83,8 +86,9 @@ def _above_strip(area: Rect, names: Sequence[str]) -> dict[str, Rect]:
     above = Rect(area.x, area.y, area.width, area.height - lines - 1)
     if not seated or above.height < LEAST_HEIGHT:
         return {}
-    columns, rows = _grid(above, len(seated))
-    if columns == 1 or columns * rows != len(seated) or above.height < rows * ABOVE_STRIP:
+    most, _ = _grid(above, len(seated))
+    columns = next((columns for columns in range(most, 1, -1) if len(seated) % columns == 0), 1)
+    if columns == 1 or above.height < len(seated) // columns * ABOVE_STRIP:
         return {}
     below = Rect(area.x, area.y + area.height - lines, area.width, lines)
     return _seated(above, columns, seated) | {strip: below}
@@ -92,7 +96,7 @@ def _above_strip(area: Rect, names: Sequence[str]) -> dict[str, Rect]:
 
 def _grid(area: Rect, count: int) -> tuple[int, int]:
     columns = max(min((area.width + GAP) // (LEAST_WIDTH + GAP), 3, count), 1)
-    rows = max(min(-(-count // columns), area.height // LEAST_HEIGHT), 1)
+    rows = max(min(-(-count // columns), max(min(area.height // LEAST_HEIGHT, 2), area.height // TALL_ENOUGH)), 1)
     return columns, rows
 
 

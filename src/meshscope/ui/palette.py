@@ -63,6 +63,12 @@ INKS: dict[str, Ink] = {
     "temporaries": Ink("#af87af", "#875f87", "magenta"),
     "gauge": Ink("#87afaf", "#5f8787", "cyan"),
     "profiled": Ink("#d7af5f", "#af8700", "yellow"),
+    # How late: the darker the cell the later, in one hue; the characters alone tell it too.
+    "heat0": Ink("#585858", "#a8a8a8", is_dim=True),
+    "heat1": Ink("#d7af87", "#af8787", "yellow"),
+    "heat2": Ink("#ffaf5f", "#af5f00", "yellow"),
+    "heat3": Ink("#ff875f", "#d75f00", "red"),
+    "heat4": Ink("#ff5f5f", "#af0000", "red", is_bold=True),
 }
 
 # A mark that fills its cell in part only.
@@ -87,6 +93,9 @@ TEXTURES: dict[str, tuple[str, str]] = {
     "temporaries": ("▌", "*"),
 }
 
+HEAT: tuple[tuple[str, str], ...] = (("·", "."), ("░", ":"), ("▒", "+"), ("▓", "*"), ("█", "#"))
+"""From nothing to most; what is not known is blank."""
+
 TIMES = ("compute", "hidden", "exposed", "copy", "wait", "idle")
 BESIDE = ("host",)
 """Time too, but of another queue: it stands beside the others in no bar."""
@@ -98,6 +107,11 @@ def texture(meaning: str, look: Look) -> str:
     """The character that fills a bar of this meaning."""
     blocks, plain = TEXTURES[meaning]
     return plain if look.is_ascii else blocks
+
+
+def heat(level: int, look: Look) -> str:
+    """The character of a level, 0 to 4."""
+    return HEAT[level][look.is_ascii]
 
 
 @lru_cache(maxsize=16)

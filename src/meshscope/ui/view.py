@@ -111,7 +111,7 @@ class PanelView(Canvas):
 
     def _title(self, frame: Frame, page: str, *, is_focused: bool) -> list[Piece]:
         line: list[Piece] = [
-            (f"{self.panel.number} ", "key" if is_focused else "faint"),
+            (f"{self.panel.number % 10} ", "key" if is_focused else "faint"),
             (self.panel.title, "accent" if is_focused else "strong"),
             (" ", "text"),
         ]

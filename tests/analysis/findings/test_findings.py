@@ -10,7 +10,8 @@ from drawn import run, steps, timeline
 
 from meshscope.analysis.findings import Finding, findings, rules
 from meshscope.analysis.findings.rule import Rule, part, share
-from meshscope.analysis.findings.whole import Whole, shares_cores, traced_step, training, usual_step
+from meshscope.analysis.findings.whole import Whole, traced_step, training, usual_step
+from meshscope.analysis.standing import shares_cores
 from meshscope.discovery import bundled
 from meshscope.recording.entries import Checked
 from meshscope.run import Gallery

@@ -32,6 +32,14 @@ def test_steps_that_wait_for_their_batches_are_input_bound_on_the_rank_that_wait
     assert "a tenth of the step or more in 18 of 18" in said(found)
 
 
+def test_one_process_that_fetches_for_all_its_devices_is_named_and_no_rank() -> None:
+    one_process = [one for one in steps([100.0] * 20, data_wait_ns=25 * MS) if one.rank == 0]
+    found = only("input-bound", run(one_process, strategy="pmap", framework="jax", ranks=2))
+    assert found.ranks == ()
+    assert "the process, which fetches for all ranks, waits for its batches for 25.0 % of 18 steps" in said(found)
+    assert "rank 0" not in said(found)
+
+
 def test_short_waits_and_few_steps_are_not() -> None:
     assert codes(run(steps([100.0] * 20, data_wait_ns=4 * MS))) == []
     assert codes(run(steps([100.0] * 9, data_wait_ns=25 * MS))) == []

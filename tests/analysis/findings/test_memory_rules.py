@@ -71,10 +71,25 @@ def test_a_resident_set_that_grows_while_no_profiler_is_at_work_leaks() -> None:
     assert "about 16.0 MB a step" in said(found)
 
 
+def test_of_one_process_that_drives_all_devices_no_rank_is_named() -> None:
+    entries = [*allocated(lambda _: -1), *resident([400 * MB + 16 * MB * step for step in range(42)])]
+    found = only("memory-leak", run(entries, strategy="pmap", framework="jax", device_kind="cpu"))
+    assert found.ranks == ()
+    assert said(found).startswith("the process of all ranks: resident memory")
+
+
 def test_growth_that_every_profile_brings_is_the_profilers() -> None:
     profiled = {step for step in range(42) if step % 4 in (0, 1)}
     made = [changed(one, is_profiled=one.step in profiled) for one in allocated(lambda _: -1)]
     levels = [400 * MB + 40 * MB * (step // 4) for step in range(42)]
+    assert codes(run([*made, *resident(levels)], device_kind="cpu")) == []
+
+
+def test_memory_that_comes_and_goes_with_each_step_does_not_leak_by_what_is_left_out_of_it() -> None:
+    # Buffers are freed while a profiler is at work and taken again after it: left out is the way down alone.
+    profiled = range(6, 42, 6)
+    made = [changed(one, is_profiled=one.step in profiled) for one in allocated(lambda _: -1)]
+    levels = [600 * MB if step - 1 in profiled else 640 * MB for step in range(42)]
     assert codes(run([*made, *resident(levels)], device_kind="cpu")) == []
 
 

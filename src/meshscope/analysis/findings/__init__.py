@@ -1,7 +1,8 @@
 """Findings: each pitfall of the field as a rule of its own file, found by its ``FINDING``.
 
 A rule abstains where the data it needs is absent, and its thresholds stand in its docstring with their reasons: none
-of them fires on a healthy run. On CPU ranks that share their cores nothing is said of overlap (``whole.shares_cores``).
+of them fires on a healthy run. On CPU ranks that share their cores (``standing.shares_cores``) nothing is said of
+overlap.
 """
 
 from __future__ import annotations

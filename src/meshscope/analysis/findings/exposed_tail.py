@@ -10,7 +10,8 @@ from __future__ import annotations
 from meshscope.analysis.critical_path import critical_paths
 from meshscope.analysis.ddp import Ddp, ddp
 from meshscope.analysis.findings.rule import Cost, Finding, Rule, of_traced, part
-from meshscope.analysis.findings.whole import Whole, shares_cores, traced_step
+from meshscope.analysis.findings.whole import Whole, traced_step
+from meshscope.analysis.standing import shares_cores
 from meshscope.run import Run
 from meshscope.units import counted, duration, percent, size
 

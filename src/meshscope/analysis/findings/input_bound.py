@@ -64,15 +64,21 @@ def _journal(run: Run) -> Found | None:
     slow = [one for one in waits if one.wait_ns >= _MOSTLY * most.wait_ns]
     median_ns = float(np.median(measured.data_wait_ns[known]))
     count = counted(int(known.sum()), "step")
-    said = f"the rank that waits longest for its batch does so for {percent(frac)} of {count}"
     ranks = tuple(one.rank for one in slow) if len(slow) < len(waits) else ()
+    if len(waits) == 1 and run.experiment.ranks > 1:
+        said = f"the process, which fetches for all ranks, waits for its batches for {percent(frac)} of {count}"
+        return share(frac, usual_step(run)), (f"{said}, {duration(median_ns)} in the median{_stalls(most)}",), ranks
+    said = f"the rank that waits longest for its batch does so for {percent(frac)} of {count}"
     return share(frac, usual_step(run)), (f"{said}, {duration(median_ns)} in the median", *_each(most, slow)), ranks
 
 
 def _each(most: InputWait, slow: list[InputWait]) -> tuple[str, ...]:
-    stalls = f"; a tenth of the step or more in {len(most.stalls)} of {most.steps}" if most.stalls else ""
     more = (f"{ranks_words([one.rank for one in slow])} wait",) if len(slow) > 1 else ()
-    return (f"rank {most.rank} waits most, {percent(most.frac)} of its steps{stalls}", *more)
+    return (f"rank {most.rank} waits most, {percent(most.frac)} of its steps{_stalls(most)}", *more)
+
+
+def _stalls(most: InputWait) -> str:
+    return f"; a tenth of the step or more in {len(most.stalls)} of {most.steps}" if most.stalls else ""
 
 
 def _traced(run: Run) -> Found | None:

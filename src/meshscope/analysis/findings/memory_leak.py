@@ -2,7 +2,8 @@
 
 By the allocator's count after each step where there is one: growth of a twentieth, and 32 MB. On CPU ranks only the
 process's resident set tells. It grows by itself for a while, so there it takes a fifth and 64 MB; and with every
-profile that is written, so what it grew while a profiler was at work is left out. Either way the growth has to be
+profile that is written, so what it grew while a profiler was at work is left out. Since buffers come and go with each
+step, what is left out may be the way down alone: with it the growth has to be as large. Either way the growth has to be
 steady: in each of the four quarters of the time past warm-up the median is above that before, and no rise is less than
 half of another. A jump, or a level that is neared, is no leak.
 """
@@ -35,7 +36,10 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class _Series:
-    """What a rank held after some steps (or at moments, where a sensor told), and what growth of it is material."""
+    """What a rank held after some steps (or at moments, where a sensor told), and what growth of it is material.
+
+    ``seen`` is the same with nothing left out.
+    """
 
     rank: int
     value: Floats
@@ -43,6 +47,7 @@ class _Series:
     what: str
     least_frac: float
     least_bytes: int
+    seen: Floats
 
 
 def memory_leak(run: Run) -> tuple[Finding, ...]:
@@ -55,13 +60,18 @@ def memory_leak(run: Run) -> tuple[Finding, ...]:
         Finding(
             code=FINDING.code,
             title="memory grows with every step",
-            ranks=tuple(ranks) if len(ranks) < run.experiment.ranks else (),
-            evidence=(*(_words(series, growth) for series, growth in leaking[:3]), *_more(ranks)),
+            ranks=() if len(ranks) == run.experiment.ranks or _is_of_all(leaking[0][0], run) else tuple(ranks),
+            evidence=(*(_words(series, growth, run) for series, growth in leaking[:3]), *_more(ranks)),
             advice="Something keeps what each step made: a list of losses with their graphs, a cache, a hook that "
             "stores activations. It ends in an out-of-memory error, however long that takes.",
             fix=_FIX_JAX if run.experiment.framework == "jax" else _FIX,
         ),
     )
+
+
+def _is_of_all(series: _Series, run: Run) -> bool:
+    """Whether one process drives all ranks, and this is what it holds."""
+    return series.what == "resident" and run.experiment.framework == "jax" and run.experiment.ranks > 1
 
 
 def _more(ranks: list[int]) -> tuple[str, ...]:
@@ -75,7 +85,7 @@ def _all(run: Run) -> Iterator[_Series]:
         counted = mine.where(mine.allocated_bytes >= 0)
         if len(counted):
             held = counted.allocated_bytes.astype(np.float64)
-            yield _Series(rank, held, len(counted), "allocated", 0.05, 32_000_000)
+            yield _Series(rank, held, len(counted), "allocated", 0.05, 32_000_000, held)
         elif len(mine):
             yield _resident(run, rank, int(mine.start_ns.min()), int(mine.end_ns.max()), len(mine))
 
@@ -87,7 +97,7 @@ def _resident(run: Run, rank: int, start_ns: int, end_ns: int, steps: int) -> _S
     at_ns, value = at_ns[inside], value[inside]
     is_free = ~_profiled(run, rank).overlaps(at_ns[:-1], at_ns[1:])
     grown = np.concatenate(([0.0], np.cumsum(np.diff(value)[is_free])))
-    return _Series(rank, value[:1] + grown if len(value) else value, steps, "resident", 0.2, 64_000_000)
+    return _Series(rank, value[:1] + grown if len(value) else value, steps, "resident", 0.2, 64_000_000, value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,25 +123,27 @@ def _profiled(run: Run, rank: int) -> _Stretches:
     )
 
 
-def _quarters(series: _Series) -> Floats:
-    return np.array([np.median(part) for part in np.array_split(series.value, QUARTERS)])
+def _quarters(value: Floats) -> Floats:
+    return np.array([np.median(part) for part in np.array_split(value, QUARTERS)])
 
 
 def _growth_bytes(series: _Series) -> float:
     """From the first quarter's median to the last one's; 0 where it is no leak."""
     if len(series.value) < FEWEST:
         return 0.0
-    level = _quarters(series)
+    level, seen = _quarters(series.value), _quarters(series.seen)
     grown, rises = float(level[-1] - level[0]), np.diff(level)
     is_steady = bool(rises.min() >= STEADY_FRAC * rises.max())
-    return grown if is_steady and grown >= max(series.least_frac * level[0], series.least_bytes) else 0.0
+    is_much = min(grown, float(seen[-1] - seen[0])) >= max(series.least_frac * level[0], series.least_bytes)
+    return grown if is_steady and is_much else 0.0
 
 
-def _words(series: _Series, grown_bytes: float) -> str:
-    level = _quarters(series)
+def _words(series: _Series, grown_bytes: float, run: Run) -> str:
+    who = "the process of all ranks" if _is_of_all(series, run) else f"rank {series.rank}"
+    level = _quarters(series.value)
     each = size(grown_bytes / max(series.steps * (QUARTERS - 1) / QUARTERS, 1))
     levels = ", ".join(size(float(value)) for value in level)
-    said = f"rank {series.rank}: {series.what} memory in the quarters of {series.steps} steps: {levels}; "
+    said = f"{who}: {series.what} memory in the quarters of {series.steps} steps: {levels}; "
     return said + f"{percent(grown_bytes / level[0])} more than in the first, about {each} a step"
 
 

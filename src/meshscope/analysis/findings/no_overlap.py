@@ -11,8 +11,9 @@ from __future__ import annotations
 from meshscope.analysis.breakdown import measure
 from meshscope.analysis.exposure import exposure
 from meshscope.analysis.findings.rule import Finding, Rule, part
-from meshscope.analysis.findings.whole import shares_cores, traced_step
+from meshscope.analysis.findings.whole import traced_step
 from meshscope.analysis.overlap import CollectiveOverlap, overlap
+from meshscope.analysis.standing import shares_cores
 from meshscope.run import Run
 from meshscope.units import counted, duration, percent, ratio
 

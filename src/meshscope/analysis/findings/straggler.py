@@ -1,32 +1,21 @@
 """Straggler: one rank comes late to collectives and the others wait for it.
 
-The cost is the time in which another rank waits for it and computes nothing, in the mean over the others: collectives
-that wait side by side count once. Fires when a rank is late in three steps or more, for two hundredths of the time. On
-CPU ranks that share their cores the scheduler makes some rank late in every step; there it has to be the latest in so
-many steps as would be chance in one of a hundred runs only, and to cost a twentieth.
+Fires for each rank that ``stragglers`` names, by the rule told there. The cost is the time in which another rank waits
+for it and computes nothing, in the mean over the others, of the traced steps; where the journal shows it, what the rank
+is longer at its own work, of a usual step.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from math import comb
-
-import numpy as np
-
-from meshscope.analysis.findings.rule import Finding, Rule, share
-from meshscope.analysis.findings.whole import shares_cores, traced_step
+from meshscope.analysis.findings.rule import Cost, Finding, Rule, part, share
+from meshscope.analysis.findings.whole import traced_step, usual_step
 from meshscope.analysis.lateness import Pattern, lateness, pattern
+from meshscope.analysis.own_work import Excess
 from meshscope.analysis.standing import device_kind
 from meshscope.analysis.stragglers import Straggler, stragglers
-from meshscope.analysis.waiting import waiting
-from meshscope.intervals import difference
+from meshscope.analysis.waiting_words import extra_words, journal_words
 from meshscope.run import Run
-from meshscope.spans import Kind
-from meshscope.units import duration, percent, ratio
-
-FEWEST_STEPS = 3
-LEAST_FRAC, LEAST_SHARED_FRAC = 0.02, 0.05
-CHANCE = 0.01
+from meshscope.units import counted, duration, percent, ratio
 
 _FIXES = {
     "data": """loader = torch.utils.data.DataLoader(
@@ -49,57 +38,47 @@ _ELSE = "Compare what it does with the median rank, in the timeline, step by ste
 
 
 def straggler(run: Run) -> tuple[Finding, ...]:
-    late, seen = stragglers(run), pattern(lateness(run))
-    held = {one.rank: _held_ns(one.rank, run) for one in late}
-    found = ((one, ratio(held[one.rank], one.of_ns)) for one in late)
-    return tuple(_finding(one, frac, seen, run) for one, frac in found if _is_material(one, frac, run))
+    seen = pattern(lateness(run))
+    return tuple(_finding(one, seen, run) for one in stragglers(run))
 
 
-def _held_ns(rank: int, run: Run) -> float:
-    """How long another rank waits for this one while it computes nothing, in the mean over the others."""
-    total: dict[int, int] = defaultdict(int)
-    for window, waits in waiting(run).windows.items():
-        if window.rank != rank:
-            held = waits.waiting(waits.last_rank == rank)
-            total[window.rank] += difference(held, window.spans.busy(Kind.COMPUTE)).total_ns
-    return float(np.mean(list(total.values()))) if total else 0.0
-
-
-def _is_material(one: Straggler, frac: float, run: Run) -> bool:
-    if one.late_steps < FEWEST_STEPS:
-        return False
-    if not shares_cores(run):
-        return frac >= LEAST_FRAC
-    return frac >= LEAST_SHARED_FRAC and _by_chance(one.rank, run) <= CHANCE
-
-
-def _by_chance(rank: int, run: Run) -> float:
-    """How likely it is that any of the ranks is the latest so often, if each step picked one of them at random."""
-    found = lateness(run)
-    late_ns = np.nan_to_num(found.late_ns)
-    latest = (late_ns.argmax(axis=0) == found.ranks.index(rank)) & (late_ns.max(axis=0) > 0)
-    steps, times, ranks = len(found.steps), int(latest.sum()), len(found.ranks)
-    tail = sum(comb(steps, k) * (1 / ranks) ** k * (1 - 1 / ranks) ** (steps - k) for k in range(times, steps + 1))
-    return min(1.0, ranks * tail)
-
-
-def _finding(one: Straggler, frac: float, seen: Pattern, run: Run) -> Finding:
-    said = f"rank {one.rank} came last to {one.last} of {one.calls} collectives; {percent(frac)} of the time traced "
-    said += f"({duration(frac * one.of_ns)} of {duration(one.of_ns)}) another rank waits for it and computes nothing"
-    evidence = [said, f"late in {one.late_steps} of {one.steps} steps, since step {one.since}"]
+def _finding(one: Straggler, seen: Pattern, run: Run) -> Finding:
+    said = f"rank {one.rank} came last to {one.last} of {one.calls} collectives; {percent(one.held_frac)} of the time "
+    said += f"traced ({duration(one.held_ns)} of {duration(one.of_ns)}) another rank waits for it and computes nothing"
+    evidence = [said]
+    if one.steps:
+        since = f", since step {one.since}" if one.late_steps else ""
+        evidence.append(f"late in {one.late_steps} of {counted(one.steps, 'step')}{since}")
     if one.phase:
         evidence.append(f"{_PHASES[one.phase]} {duration(one.phase_ns)} longer than the median rank")
+    if one.extra is not None:
+        evidence.append(extra_words(one.extra))
+    if one.journal is not None:
+        evidence.append(_journal(one.journal, run))
     if seen.kind == "node" and one.rank in seen.ranks:
         evidence.append(f"so are all ranks of machine {seen.host}")
+    phase = one.journal.phase if one.journal is not None else one.phase
     return Finding(
         code=FINDING.code,
         title="straggler",
         ranks=(one.rank,),
-        **vars(share(frac, traced_step(run))),
+        **vars(_cost(one, run)),
         evidence=tuple(evidence),
-        advice=_ADVICE.get(one.phase, _ELSE),
-        fix=_fix(one.phase, run),
+        advice=_ADVICE.get(phase, _ELSE),
+        fix=_fix(phase, run),
     )
+
+
+def _cost(one: Straggler, run: Run) -> Cost:
+    if one.shown_by == "journal" and one.journal is not None:
+        return part(one.journal.mean_ns, usual_step(run))
+    return share(one.held_frac, traced_step(run))
+
+
+def _journal(found: Excess, run: Run) -> str:
+    of = usual_step(run)
+    frac = f", {percent(ratio(found.mean_ns, of.ns))} of {of.words}" if of.is_known else ""
+    return journal_words(found) + frac
 
 
 def _fix(phase: str, run: Run) -> str:

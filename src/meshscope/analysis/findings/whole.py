@@ -1,4 +1,4 @@
-"""What costs are shares of, and when a run can say anything of overlap."""
+"""What costs are shares of."""
 
 from __future__ import annotations
 
@@ -7,13 +7,9 @@ from dataclasses import dataclass
 
 from meshscope.analysis.breakdown import combine, measure, per_step
 from meshscope.analysis.parts import per_run
-from meshscope.analysis.standing import device_kind
 from meshscope.analysis.steps import steps
 from meshscope.run import Run
 from meshscope.units import duration
-
-CORES_PER_RANK = 2
-"""A CPU rank computes on one core and communicates on another, or it does not do both at once."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +50,3 @@ def traced_step(run: Run) -> Whole:
     ranks = len({window.rank for window in run.windows if window.device_kind != "none"})
     ns = whole.total.span_ns / ranks
     return Whole(ns, f"the {duration(ns)} traced of a rank")
-
-
-def shares_cores(run: Run) -> bool:
-    """CPU ranks without a core for communication beside that for computing, as far as the recording tells.
-
-    There the threads that transfer take turns with those that compute: what is hidden or exposed is the scheduler's
-    choice, and hiding communication would win nothing. So nothing is said of overlap.
-    """
-    here = run.experiment
-    return device_kind(run) == "cpu" and here.cores < CORES_PER_RANK * max(here.ranks, 1)

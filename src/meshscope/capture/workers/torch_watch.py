@@ -38,7 +38,7 @@ class TorchWatch:
         self._account: Account | None = None
         self._step = -1
         self._loss: float | None = None
-        self._wait_ns = 0
+        self._wait_ns = self._cpu_ns = 0
         self._shape: tuple[int, ...] = ()
         self._is_compiling = False
         self._compiles = TorchCompiles(post.journal)
@@ -71,19 +71,20 @@ class TorchWatch:
     def _stepping(self, number: int) -> Iterator[None]:
         self._begin(number)
         saved = SavedTensors() if self._is_measuring else None
-        start_ns = self._journal.now_ns()
+        start_ns, self._cpu_ns = self._journal.now_ns(), -time.process_time_ns()
         with saved or nullcontext():
             yield
-        end_ns = self._journal.now_ns()
+        end_ns, self._cpu_ns = self._journal.now_ns(), self._cpu_ns + time.process_time_ns()
         if saved is not None and saved.peak_bytes and self._account is not None:
             self._account.note_saved(saved.peak_bytes)
         self._done(start_ns, end_ns)
         self._end()
 
     def batch(self, fetch: Callable[[], T]) -> T:
-        start = time.perf_counter_ns()
+        start, cpu_start = time.perf_counter_ns(), time.process_time_ns()
         fetched = fetch()
         self._wait_ns += time.perf_counter_ns() - start
+        self._cpu_ns -= time.process_time_ns() - cpu_start
         self._shape = batch_shape(fetched)
         return fetched
 
@@ -150,6 +151,7 @@ class TorchWatch:
                 allocated_bytes=counters.allocated,
                 reserved_bytes=counters.reserved,
                 peak_bytes=counters.peak,
+                cpu_ns=max(self._cpu_ns, 0),
                 is_profiled=self._profile is not None or self._is_after_window,
                 is_compiling=self._is_compiling or has_compiled,
             )

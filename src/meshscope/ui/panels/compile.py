@@ -165,7 +165,7 @@ def depends(scene: Scene) -> Hashable:
 PANEL = Panel(
     name="compile",
     title="compiled again",
-    number=9,
+    number=10,
     promise="Steps that compiled again appear here: how long that took, and which input was not as before.",
     question=question,
     draw=draw,

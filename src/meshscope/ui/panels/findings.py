@@ -145,7 +145,7 @@ def _still(run: Run) -> int:
 PANEL = Panel(
     name="findings",
     title="findings",
-    number=8,
+    number=9,
     promise="Pitfalls appear here as soon as the run shows one: what it costs, what shows it, and what to do.",
     question=question,
     draw=draw,

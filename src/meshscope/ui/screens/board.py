@@ -63,6 +63,7 @@ class Board(Screen[None]):
         Binding("question_mark", "help", "help", show=False),
         Binding("q,ctrl+c,ctrl+q", "leave", "quit", show=False, priority=True),
         *(Binding(str(number), f"focus_number({number})", show=False) for number in range(1, 10)),
+        Binding("0", "focus_number(10)", show=False),
     ]
 
     def __init__(self, look: Look, scene: Scene, *, of: str, fps: float) -> None:

@@ -1,0 +1,142 @@
+"""Rank by rank: how late it comes in each step, how long it waits and transfers, and how often it comes last."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from meshscope.analysis.lateness import NO_STEP, Lateness, collective_lateness
+from meshscope.analysis.stragglers import stragglers
+from meshscope.analysis.waiting import RankWait, Waiting, waiting
+from meshscope.analysis.waiting_words import lateness_words
+from meshscope.run import Run
+from meshscope.units import counted
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class RankRow:
+    """One rank. ``late_frac`` (steps,) is how late it came in each step, as a share of it; NaN where unknown.
+
+    ``transfer_ns`` and ``wait_ns`` are of a step in the mean (of all that was traced where no step is marked) and add
+    up over calls; it came last ``last`` times of ``calls``. ``held_ns`` is how long it holds up another rank, likewise.
+    """
+
+    rank: int
+    late_frac: Floats
+    transfer_ns: float
+    wait_ns: float
+    last: int
+    calls: int
+    held_ns: float
+
+
+@dataclass(frozen=True, eq=False)
+class RankWaits:
+    """``rows`` in the order of ranks; empty where ``why`` says that nothing can be said.
+
+    ``steps`` are those of the columns of ``late_frac``, one of them −1 where no step is marked; ``step_ns`` is how long
+    the median one took, NaN where unknown. ``residual_ns`` is how far apart the aligned ends of one collective are at
+    most; None without one. ``words`` are the pattern in a sentence, ``is_bad`` tells whether it names a rank.
+    """
+
+    rows: tuple[RankRow, ...] = ()
+    steps: tuple[int, ...] = ()
+    step_ns: float = math.nan
+    matched: int = 0
+    spans: int = 0
+    residual_ns: int | None = None
+    words: str = ""
+    is_bad: bool = False
+    why: str = ""
+
+    @property
+    def is_stepped(self) -> bool:
+        return bool(self.steps) and self.steps != (NO_STEP,)
+
+
+def rank_waits(run: Run) -> RankWaits:
+    """Nothing but ``why`` for one rank, or where no collective has a counterpart on all of its ranks."""
+    found = waiting(run)
+    late = collective_lateness(run, found)
+    if not found.matched or len(found.ranks) < 2 or not late.is_known:
+        return RankWaits(matched=found.matched, spans=found.spans, why=_why(run, found))
+    named = stragglers(run)
+    of = max(len(set(late.steps) - {NO_STEP}), 1)
+    return RankWaits(
+        rows=tuple(_row(rank, late, of, len(found.ranks)) for rank in found.ranks),
+        steps=late.steps,
+        step_ns=math.nan if np.isnan(late.step_ns).all() else float(np.nanmedian(late.step_ns)),
+        matched=found.matched,
+        spans=found.spans,
+        residual_ns=found.residual_ns,
+        words=lateness_words(late, named, run),
+        is_bad=bool(named),
+    )
+
+
+def _row(found: RankWait, late: Lateness, of: int, ranks: int) -> RankRow:
+    late_ns = late.late_ns[late.ranks.index(found.rank)]
+    return RankRow(
+        rank=found.rank,
+        late_frac=np.divide(late_ns, late.step_ns, out=np.full(len(late_ns), math.nan), where=late.step_ns > 0),
+        transfer_ns=found.transfer_ns / of,
+        wait_ns=found.wait_ns / of,
+        last=found.last,
+        calls=found.calls,
+        held_ns=found.charged_ns / (ranks - 1) / of,
+    )
+
+
+def _why(run: Run, found: Waiting) -> str:
+    """Why nothing can be said, where something was traced."""
+    ranks = len({window.rank for window in run.windows if window.device_kind != "none"})
+    if not found.spans:
+        return "the traces hold no collective: nothing is exchanged between ranks, or nothing of it was recorded"
+    if ranks < 2 and not found.unmatched:
+        return "one rank was traced, and it waits for nobody"
+    if found.unmatched:
+        reason, count = found.unmatched[0]
+        return f"{count} of {counted(found.spans, 'collective span')}: {reason}"
+    return "no collective was matched over ranks"
+
+
+def worst_first(found: RankWaits) -> tuple[RankRow, ...]:
+    """The latest first, by the sum over steps; of those that are equally late, the ones that hold up others longer."""
+    return tuple(sorted(found.rows, key=lambda row: (-float(np.nansum(row.late_frac)), -row.held_ns, row.rank)))
+
+
+def median_row(rows: tuple[RankRow, ...]) -> RankRow:
+    """Many ranks as one, each figure the median over them; ``rank`` is −1."""
+    late = np.stack([row.late_frac for row in rows])
+    known = ~np.isnan(late).all(axis=0)
+    middle = np.full(late.shape[1], math.nan)
+    middle[known] = np.nanmedian(late[:, known], axis=0)
+    return RankRow(
+        rank=-1,
+        late_frac=middle,
+        transfer_ns=float(np.median([row.transfer_ns for row in rows])),
+        wait_ns=float(np.median([row.wait_ns for row in rows])),
+        last=round(float(np.median([row.last for row in rows]))),
+        calls=round(float(np.median([row.calls for row in rows]))),
+        held_ns=float(np.median([row.held_ns for row in rows])),
+    )
+
+
+def binned(late_frac: Floats, cells: int) -> Floats:
+    """At most ``cells`` values: the largest of equally many neighbouring steps, NaN where none of them is known.
+
+    How many share a cell is a power of two, so that a growing series keeps its shape.
+    """
+    if not len(late_frac) or cells <= 0:
+        return np.empty(0)
+    size = 1
+    while math.ceil(len(late_frac) / size) > cells:
+        size *= 2
+    filled = np.where(np.isnan(late_frac), -1.0, late_frac)
+    most: Floats = np.maximum.reduceat(filled, np.arange(0, len(late_frac), size))
+    return np.where(most < 0, math.nan, most)

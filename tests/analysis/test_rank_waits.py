@@ -1,0 +1,104 @@
+"""Rank by rank: what the panel of waiting draws."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from meeting import MS, met, run_of
+
+from meshscope.analysis.rank_waits import RankWaits, binned, median_row, rank_waits, worst_first
+from meshscope.run import Run
+
+STEPS = 8
+
+
+def cases(late_ms: list[list[int]], **about: Any) -> Run:
+    """Two collectives of 10 ms in each step of 200 ms; ranks (rows) are so much late to the first, by step."""
+    arrival = np.tile(np.arange(2 * STEPS) * 100 * MS, (len(late_ms), 1))
+    arrival[:, ::2] += np.array(late_ms) * MS
+    windows = [
+        replace(one, start_ns=0, end_ns=STEPS * 200 * MS)
+        for one in met(arrival, 10 * MS, steps=np.repeat(range(STEPS), 2).tolist(), host="one")
+    ]
+    known: dict[str, Any] = {"strategy": "ddp", "device_kind": "gpu", "ranks": len(late_ms)}
+    return run_of(windows, **(known | about))
+
+
+ONE_LATE = [[0] * STEPS, [20, 40] * 4, [0] * STEPS]
+
+
+def test_a_row_has_what_a_step_takes_in_the_mean_and_how_often_the_rank_came_last() -> None:
+    found = rank_waits(cases(ONE_LATE))
+    first, late, _ = found.rows
+    # Two transfers of 10 ms a step; 30 ms waited in the mean step.
+    assert (first.transfer_ns, first.wait_ns, first.held_ns) == (20 * MS, 30 * MS, 0)
+    assert (late.transfer_ns, late.wait_ns, late.held_ns) == (20 * MS, 0, 30 * MS)
+    assert (late.last, late.calls, first.calls) == (8, 16, 16)
+    assert found.residual_ns == 0
+
+
+def test_lateness_is_a_share_of_the_step_it_lies_in() -> None:
+    found = rank_waits(cases(ONE_LATE))
+    lengths = np.full(STEPS, 110)  # from the first arrival to the end of the second collective
+    assert found.rows[1].late_frac == pytest.approx(np.array([20, 40] * 4) / lengths)
+    assert found.step_ns == 110 * MS
+    assert not found.rows[0].late_frac.any()
+
+
+def test_the_sentence_names_a_straggler_or_says_that_there_is_none() -> None:
+    bad = rank_waits(cases(ONE_LATE))
+    assert bad.is_bad
+    assert bad.words.startswith("rank 1 came last to 8 of 16 collectives; 15.0 % of the time traced")
+    even = rank_waits(cases([[0] * STEPS] * 3))
+    assert not even.is_bad
+    assert even.words == "no rank is late by 2.0 % of a step in any of 8 steps"
+
+
+def test_on_shared_cores_lateness_by_turns_is_said_to_be_chance_and_a_cheap_one_to_be_cheap() -> None:
+    shared = {"device_kind": "cpu", "cores": 2}
+    turns = rank_waits(cases([[30, 0, 40, 0] * 2, [0, 50, 0, 20] * 2], **shared))
+    assert "some rank is late by 2.0 % of a step in 8 of 8 steps, which may be chance" in turns.words
+    cheap = rank_waits(cases([[0] * STEPS, [6] * STEPS], **shared))
+    assert cheap.words == "rank 1 is late by 2.0 % of a step, but no straggler: under 5.0 % is lost to it"
+
+
+def test_two_late_steps_are_said_to_make_no_pattern() -> None:
+    found = rank_waits(cases([[0] * STEPS, [30, 30] + [0] * 6]))
+    assert (
+        found.words
+        == "no straggler so far: some rank is late by 2.0 % of a step in 2 of 8 steps; 3 such steps make a pattern"
+    )
+
+
+def test_one_rank_of_two_and_a_trace_without_collectives_say_why_nothing_is_known() -> None:
+    whole = cases(ONE_LATE)
+    alone = rank_waits(replace(whole, windows=whole.windows[:1]))
+    assert not alone.rows
+    assert alone.why.startswith("16 of 16 collective spans: only rank 0 alone of the 3 ranks of the run can be seen")
+    assert "the traces hold no collective" in rank_waits(replace(whole, windows=())).why
+
+
+def test_the_latest_come_first_and_the_others_are_one_row_of_medians() -> None:
+    found = rank_waits(cases([[0] * STEPS, [20, 40] * 4, [5] * STEPS, [0] * STEPS, [0] * STEPS]))
+    worst = worst_first(found)
+    assert [row.rank for row in worst][:2] == [1, 2]
+    rest = median_row(worst[2:])
+    assert (rest.rank, rest.wait_ns, rest.last) == (-1, 30 * MS, 0)
+    assert not rest.late_frac.any()
+
+
+def test_cells_keep_the_worst_of_the_steps_that_share_them() -> None:
+    steps = np.array([0.0, 0.3, 0.1, math.nan, math.nan, math.nan, 0.0])
+    assert binned(steps, 7).tolist() == pytest.approx(steps.tolist(), nan_ok=True)
+    assert binned(steps, 4).tolist() == pytest.approx([0.3, 0.1, math.nan, 0.0], nan_ok=True)
+    assert binned(steps, 2).tolist() == pytest.approx([0.3, 0.0], nan_ok=True)
+    assert not len(binned(steps, 0))
+
+
+def test_nothing_is_stepped_before_anything_is_known() -> None:
+    assert not RankWaits().is_stepped
+    assert not RankWaits(steps=(-1,)).is_stepped
