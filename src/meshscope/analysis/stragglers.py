@@ -1,8 +1,10 @@
 """Ranks that the others wait for: how late, since when, what it costs, and in what they spend the time.
 
 One rule decides who is one, for findings, headlines and reports. The rank has to hold up the others for two hundredths
-of the time traced while they compute nothing, to cause its share of all waiting, and to do so again and again: in three
-traced steps, or, where fewer were traced, in ten collectives.
+of the time traced while they compute nothing, to cause its share of all waiting, and to do so again and again, which
+chance does not: late in three traced steps, by a mean that is surely as much (``noise.least_mean``), by being the
+last more often than one of equals would, or by a tenth of the step and more in most of them; where fewer steps were
+traced, last to ten collectives, by the same odds.
 
 CPU ranks that share their cores are made late by the scheduler, now the one and now the other, or one of them for as
 long as another program sits on its core. There it takes a twentieth of the time, and what the scheduler does not do:
@@ -13,6 +15,7 @@ over eight traced steps or more that is beyond chance (``noise.least_mean``).
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 
@@ -28,9 +31,9 @@ from meshscope.analysis.slow_steps import FEWEST
 from meshscope.analysis.standing import shares_cores
 from meshscope.analysis.steps import steps
 from meshscope.analysis.waiting import RankWait, Waiting, waiting
-from meshscope.intervals import difference
+from meshscope.intervals import Intervals, difference
 from meshscope.run import Run
-from meshscope.spans import Kind
+from meshscope.spans import Kind, Window
 from meshscope.units import ratio
 
 LEAST_FRAC, LEAST_SHARED_FRAC = 0.02, 0.05
@@ -40,14 +43,17 @@ FEWEST_STEPS, FEWEST_TIMES = 3, 10
 _TIMES_ITS_SHARE, _MOST_OF_ALL = 2, 0.75
 """It causes twice its share of all waiting, or most of it."""
 
+_FAR_FRAC, _FAR_OFTEN, _ODDS = 0.1, 0.75, 0.02
+
 
 @dataclass(frozen=True)
 class Straggler:
     """One rank that came last ``last`` times of ``calls`` collectives.
 
-    ``cost_ns`` is how long it held up another rank, in the mean over those; ``cost_frac`` that as a share of ``of_ns``,
-    what the windows of a rank cover in the mean. ``held_ns`` and ``held_frac`` are the same of the time in which the
-    other computes nothing, and collectives that wait side by side count once. ``since`` is the first of the
+    ``cost_ns`` is how long it held up a rank that waits for it, in the mean over ``waiters`` of ``others``, where
+    collectives that wait side by side count once; ``cost_frac`` that as a share of ``of_ns``, what the windows of a
+    rank cover in the mean. ``held_ns`` and ``held_frac`` are the same of the time in which the other computes nothing.
+    ``since`` is the first of the
     ``late_steps``, of ``steps``, in which it was late by a fiftieth of the step (−1: none known). ``phase`` is what it
     spends its time in instead of waiting, ``phase_ns`` how much more of that it has than the median rank: ``compute``,
     ``copy``, ``communication``, ``data`` (waiting for its batch) or ``idle`` (its device has nothing to do: the host is
@@ -60,6 +66,8 @@ class Straggler:
     last: int
     calls: int
     charged_ns: int
+    waiters: int
+    others: int
     cost_ns: float
     cost_frac: float
     of_ns: float
@@ -115,12 +123,13 @@ def stragglers(run: Run) -> tuple[Straggler, ...]:
 
 
 def _straggler(rank: RankWait, case: _Case) -> Straggler | None:
-    cost_ns = rank.charged_ns / (len(case.found.ranks) - 1)
-    if cost_ns < case.least_frac * case.of_ns:
-        return None
-    held_ns = _held_ns(rank.rank, case.found)
+    waits = waits_for(rank.rank, case.found)
+    held = held_up(rank.rank, case.found)
+    waiters = {window.rank for window in waits}
+    held_ns = sum(one.total_ns for one in held.values()) / max(len(waiters), 1)
     if held_ns < case.least_frac * case.of_ns:
         return None
+    cost_ns = sum(one.total_ns for one in waits.values()) / len(waiters)
     late_steps = _late_steps(rank.rank, case.late)
     journal = _beyond_chance(rank.rank, case)
     extra = _extra(rank.rank, case)
@@ -133,6 +142,8 @@ def _straggler(rank: RankWait, case: _Case) -> Straggler | None:
         last=rank.last,
         calls=rank.calls,
         charged_ns=rank.charged_ns,
+        waiters=len(waiters),
+        others=len(case.found.ranks) - 1,
         cost_ns=cost_ns,
         cost_frac=ratio(cost_ns, case.of_ns),
         of_ns=case.of_ns,
@@ -162,7 +173,48 @@ def _traces_show(rank: RankWait, late_steps: int, extra: Extra | None, case: _Ca
     traced = len(set(case.late.steps) - {NO_STEP})
     if shares_cores(case.run):
         return extra is not None or (not _tells_work(case.run) and rank.rank in surely_late(case.late))
-    return late_steps >= FEWEST_STEPS or (traced < FEWEST_STEPS and rank.last >= FEWEST_TIMES)
+    if traced < FEWEST_STEPS:
+        return rank.last >= FEWEST_TIMES and _is_often(rank.last, rank.calls, len(case.found.ranks))
+    return late_steps >= FEWEST_STEPS and (
+        rank.rank in surely_late(case.late, FEWEST_STEPS)
+        or rank.rank in _often_latest(case.late)
+        or rank.rank in _far_behind(case.late)
+    )
+
+
+def _is_often(times: int, of: int, ranks: int) -> bool:
+    """Whether some one of equals would be the last so many times of so many, or more, in one of fifty cases at most."""
+    odds = 1 / ranks
+    tail = sum(math.comb(of, k) * odds**k * (1 - odds) ** (of - k) for k in range(times, of + 1))
+    return tail * ranks <= _ODDS
+
+
+def _far_behind(late: Lateness) -> tuple[int, ...]:
+    """Ranks that come a tenth of a step after all others, in three quarters of the steps.
+
+    Jitter of devices of one kind does not reach that far for one of them again and again.
+    """
+    if len(late.ranks) < 2 or len(late.steps) < FEWEST_STEPS:
+        return ()
+    late_ns = np.nan_to_num(late.late_ns)
+    ordered = np.sort(late_ns, axis=0)
+    is_far = (late_ns == ordered[-1]) & (
+        ordered[-1] - ordered[-2] >= _FAR_FRAC * np.nan_to_num(late.step_ns, nan=np.inf)
+    )
+    often = is_far.sum(axis=1) >= _FAR_OFTEN * len(late.steps)
+    return tuple(rank for rank, holds in zip(late.ranks, often.tolist(), strict=True) if holds)
+
+
+def _often_latest(late: Lateness) -> tuple[int, ...]:
+    """Ranks that are the latest of all in so many steps that no equal would be."""
+    if len(late.ranks) < 2 or not late.steps:
+        return ()
+    latest = np.nan_to_num(late.late_ns).argmax(axis=0)
+    counts = np.bincount(latest, minlength=len(late.ranks)).tolist()
+    steps_ = len(late.steps)
+    return tuple(
+        rank for rank, count in zip(late.ranks, counts, strict=True) if _is_often(count, steps_, len(late.ranks))
+    )
 
 
 def _tells_work(run: Run) -> bool:
@@ -170,14 +222,18 @@ def _tells_work(run: Run) -> bool:
     return bool((run.steps.cpu_ns >= 0).any())
 
 
-def surely_late(late: Lateness) -> tuple[int, ...]:
-    """Ranks that come later than the others by a fiftieth of a step, in the mean over eight or more, beyond chance."""
-    if len(late.steps) < FEWEST or len(late.ranks) < 2 or np.isnan(late.step_ns).all():
+def surely_late(late: Lateness, fewest: int = FEWEST) -> tuple[int, ...]:
+    """Ranks that come later than the others by a fiftieth of a step, in the mean over some steps, beyond chance.
+
+    Of eight steps or more two in a row count once: what slows one may slow the next as well.
+    """
+    if len(late.steps) < fewest or len(late.ranks) < 2 or np.isnan(late.step_ns).all():
         return ()
     late_ns = np.nan_to_num(late.late_ns)
     beyond_ns = late_ns - (late_ns.sum(axis=0) - late_ns) / (len(late.ranks) - 1)
     bar_ns = LATE_FRAC * float(np.nanmean(late.step_ns))
-    least_ns = (least_mean(row, parts=len(row) // 2, tries=len(late.ranks)) for row in beyond_ns)
+    parts = len(late.steps) if len(late.steps) < FEWEST else len(late.steps) // 2
+    least_ns = (least_mean(row, parts=parts, tries=len(late.ranks)) for row in beyond_ns)
     return tuple(rank for rank, least in zip(late.ranks, least_ns, strict=True) if least >= bar_ns)
 
 
@@ -194,14 +250,17 @@ def _beyond_chance(rank: int, case: _Case) -> Excess | None:
     return told if told.least_ns >= case.least_frac * of_ns and told.least_ns >= LEAST_FRAC * step_ns else None
 
 
-def _held_ns(rank: int, found: Waiting) -> float:
-    """How long another rank waits for this one while it computes nothing, in the mean over the others."""
-    total: dict[int, int] = defaultdict(int)
-    for window, waits in found.windows.items():
-        if window.rank != rank:
-            held = waits.waiting(waits.last_rank == rank)
-            total[window.rank] += difference(held, window.spans.busy(Kind.COMPUTE)).total_ns
-    return float(np.mean(list(total.values()))) if total else 0.0
+def waits_for(rank: int, found: Waiting) -> dict[Window, Intervals]:
+    """When windows of other ranks wait for this one; of those that do, or whose rank does in another window."""
+    waits = {window: one.waiting(one.last_rank == rank) for window, one in found.windows.items() if window.rank != rank}
+    waiters = {window.rank for window, one in waits.items() if len(one)}
+    return {window: one for window, one in waits.items() if window.rank in waiters}
+
+
+def held_up(rank: int, found: Waiting) -> dict[Window, Intervals]:
+    """The same, of the time in which they compute nothing: what it costs."""
+    waits = waits_for(rank, found)
+    return {window: difference(one, window.spans.busy(Kind.COMPUTE)) for window, one in waits.items()}
 
 
 def _covered_ns(run: Run) -> float:

@@ -43,8 +43,9 @@ def waiting_words(found: Waiting) -> str:
 
 def straggler_words(found: Straggler) -> str:
     """How often a rank came last, what that cost the others, since when, and what it does meanwhile."""
-    said = f"rank {found.rank} came last to {found.last} of {found.calls} collectives and held up each other "
-    said += f"rank {duration(found.cost_ns)} ({percent(found.cost_frac)} of {duration(found.of_ns)})"
+    whom = "each other rank" if found.waiters == found.others else counted(found.waiters, "rank")
+    said = f"rank {found.rank} came last to {found.last} of {found.calls} collectives and held up {whom} "
+    said += f"{duration(found.cost_ns)} ({percent(found.cost_frac)} of {duration(found.of_ns)})"
     if found.since != NO_STEP:
         said += f", since step {found.since}"
     said += f": {_DOES[found.phase].format(more=duration(found.phase_ns))}" if found.phase else ""
@@ -71,7 +72,7 @@ def pattern_words(found: Pattern) -> str:
     when = f"late in {found.steps} of {counted(found.of, 'step')}"
     who = f"rank {found.ranks[0]}" if len(found.ranks) == 1 else f"ranks {ranges(found.ranks)}"
     return {
-        "rank": f"{when}, and mostly {who}: look at {'its device' if len(found.ranks) == 1 else 'their devices'}",
+        "rank": f"{when}, and mostly {who}: look at {'it' if len(found.ranks) == 1 else 'them'}",
         "node": f"{when}, and every rank of {found.host} ({who}): look at that machine and its network",
         "roaming": f"{when}, and it roams over {who}: look at the input, and at batches of unequal work",
     }.get(found.kind, "")

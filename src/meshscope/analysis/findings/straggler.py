@@ -1,18 +1,19 @@
 """Straggler: one rank comes late to collectives and the others wait for it.
 
 Fires for each rank that ``stragglers`` names, by the rule told there. The cost is the time in which another rank waits
-for it and computes nothing, in the mean over the others, of the traced steps; where the journal shows it, what the rank
-is longer at its own work, of a usual step.
+for it and computes nothing, in the mean over those that do, of the traced steps; where the journal shows it, what the
+rank is longer at its own work, of a usual step.
 """
 
 from __future__ import annotations
 
-from meshscope.analysis.findings.rule import Cost, Finding, Rule, part, share
-from meshscope.analysis.findings.whole import traced_step, usual_step
+from meshscope.analysis.findings.rule import Cost, Finding, Rule, part, per_step
+from meshscope.analysis.findings.whole import usual_step
 from meshscope.analysis.lateness import Pattern, lateness, pattern
 from meshscope.analysis.own_work import Excess
 from meshscope.analysis.standing import device_kind
-from meshscope.analysis.stragglers import Straggler, stragglers
+from meshscope.analysis.stragglers import Straggler, held_up, stragglers
+from meshscope.analysis.waiting import waiting
 from meshscope.analysis.waiting_words import extra_words, journal_words
 from meshscope.run import Run
 from meshscope.units import counted, duration, percent, ratio
@@ -44,7 +45,7 @@ def straggler(run: Run) -> tuple[Finding, ...]:
 
 def _finding(one: Straggler, seen: Pattern, run: Run) -> Finding:
     said = f"rank {one.rank} came last to {one.last} of {one.calls} collectives; {percent(one.held_frac)} of the time "
-    said += f"traced ({duration(one.held_ns)} of {duration(one.of_ns)}) another rank waits for it and computes nothing"
+    said += f"traced ({duration(one.held_ns)} of {duration(one.of_ns)}) a rank that waits for it computes nothing"
     evidence = [said]
     if one.steps:
         since = f", since step {one.since}" if one.late_steps else ""
@@ -72,7 +73,7 @@ def _finding(one: Straggler, seen: Pattern, run: Run) -> Finding:
 def _cost(one: Straggler, run: Run) -> Cost:
     if one.shown_by == "journal" and one.journal is not None:
         return part(one.journal.mean_ns, usual_step(run))
-    return share(one.held_frac, traced_step(run))
+    return per_step(held_up(one.rank, waiting(run)), run)
 
 
 def _journal(found: Excess, run: Run) -> str:
