@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meshscope.kinds import Kind
-from meshscope.readers.damage import DAMAGED, SECOND_HEAD
+from meshscope.readers.damage import DAMAGED, ENDLESS, NOT_AN_EVENT, SECOND_HEAD
 from meshscope.readers.kineto_columns import RUNTIME, Columns
 from meshscope.readers.kineto_repairs import LOST, device_rows
 from meshscope.readers.time_bounds import (
@@ -22,6 +22,7 @@ from meshscope.readers.time_bounds import (
     TORN,
     is_torn,
 )  # fmt: skip
+from meshscope.units import counted, percent
 
 Doubt = tuple[str, str]
 Ints = npt.NDArray[np.int64]
@@ -32,6 +33,8 @@ _SEVERAL = "and whose device events are whose cannot be told; trace to one path 
 # A process counts as one with this share of the largest one's rows, and this many of its own: one damaged id, or one
 # row that an exporter gave to somebody else, is no second rank.
 _SUSPECT, _PLAIN = (0.05, 1), (0.25, 8)
+
+_LEAST_LOST, _MOST_LOST_FRAC = 8, 0.1
 
 _NO_WAIT_GPU = "kernels spin while they wait for peers; telling that apart needs the same collective on all ranks"
 _NO_SIZE_CPU = "some calls have no shapes: they need the profiler's record_shapes, and a call in the window"
@@ -72,6 +75,8 @@ def no_answer_why(found: Columns) -> str:
     """Why the device events of a file are no one rank's, or of no one time; "" where nothing speaks against it."""
     if found.dropped.get(SECOND_HEAD):
         return f"another trace begins inside this one: several ranks wrote to one path, {_SEVERAL}"
+    if why := _unreadable(found):
+        return why
     is_device = device_rows(found)
     devices = np.unique(found.device[is_device])
     is_suspect = bool(found.dropped.get(DAMAGED)) or len(devices[devices >= 0]) > 1
@@ -80,6 +85,17 @@ def no_answer_why(found: Columns) -> str:
         listed = " and ".join(map(str, processes[:4]))
         return f"the file holds events of {len(processes)} processes ({listed}), {_SEVERAL}"
     return TORN[1] if is_torn(found.start_ns[is_device]) else ""
+
+
+def _unreadable(found: Columns) -> str:
+    """Where so many entries are lost, what is left of a kind of events may be none of them, or the odd one."""
+    lost = sum(found.dropped.get(why, 0) for why in (DAMAGED, NOT_AN_EVENT, ENDLESS))
+    if lost < _LEAST_LOST or lost <= _MOST_LOST_FRAC * found.read:
+        return ""
+    return (
+        f"{lost} of {counted(found.read, 'event')} could not be read ({percent(lost / found.read)}), and device work "
+        "may be among them: copy the file again, or trace again"
+    )
 
 
 def _processes(found: Columns, least: tuple[float, int]) -> list[object]:
