@@ -10,9 +10,9 @@ from made_traces import UNIX_NS, kernel
 
 from meshscope.analysis.breakdown import measure
 from meshscope.readers import read
-from meshscope.readers.damage import DAMAGED
 from meshscope.readers.chrome_mending import BAD_QUOTE, NOT_FINITE
 from meshscope.readers.chrome_numbers import COMMA, ODD_NUMBER, renumbered
+from meshscope.readers.damage import DAMAGED
 from meshscope.spans import Window
 
 AROUND = '{"schemaVersion": 1, "baseTimeNanoseconds": %d, "traceEvents": [%s]}'

@@ -86,7 +86,8 @@ class Columns:
     As scanned, a time that is missing or no number is UNKNOWN_NS, and nothing is said of what can be believed:
     :func:`meshscope.readers.kineto_repairs.repaired` does that, for every scanner alike.
     ``category`` (lower case), ``name`` and ``thread`` index their tables; the others are −1 where not said.
-    ``memory_*`` are the m allocator events; ``device_type`` is 0 for host memory.
+    ``memory_*`` are the m allocator events; ``device_type`` is 0 for host memory. ``doubts`` are what mending leaves
+    uncertain.
     """
 
     start_ns: Ints
@@ -119,6 +120,7 @@ class Columns:
     dropped: dict[str, int]
     repaired: dict[str, int]
     is_complete: bool
+    doubts: tuple[tuple[str, str], ...] = ()
 
     def is_of(self, categories: tuple[str, ...]) -> npt.NDArray[np.bool_]:
         """Which rows are of one of the categories, shape (n,)."""

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import numpy.typing as npt
 
-from meshscope.kinds import Kind
+from meshscope.kinds import Kind, is_any
 from meshscope.readers.damage import DAMAGED, ENDLESS, NOT_AN_EVENT, SECOND_HEAD
 from meshscope.readers.kineto_columns import RUNTIME, Columns
 from meshscope.readers.kineto_repairs import LOST, device_rows
@@ -22,7 +22,8 @@ from meshscope.readers.time_bounds import (
     TORN,
     is_torn,
 )  # fmt: skip
-from meshscope.units import counted, percent
+from meshscope.readers.windows import WORK
+from meshscope.units import counted, percent, ranges
 
 Doubt = tuple[str, str]
 Ints = npt.NDArray[np.int64]
@@ -60,6 +61,18 @@ def doubts(
     if (size_bytes[is_collective] < 0).any():
         said.append(("size_bytes", _NO_SIZE_CPU if device_kind == "cpu" else _NO_SIZE_GPU))
     return tuple(said)
+
+
+def several_devices(found: Columns, kind: npt.NDArray[np.uint8]) -> tuple[Doubt, ...]:
+    """What the union over several devices of one process cannot tell of any of them."""
+    devices = np.unique(found.device[is_any(kind, WORK) & (found.device >= 0)])
+    if len(devices) < 2:
+        return ()
+    many = f"one process drove devices {ranges(devices.tolist())}, and the rank's numbers are unions over them"
+    return (
+        ("idle_ns", f"{many}: a device may idle while another works; see each device's own"),
+        ("hidden_ns", f"{many}: one device's compute seems to hide another's communication; see each device's own"),
+    )
 
 
 def _unmatched_why(count: int, *, is_complete: bool) -> str:

@@ -13,10 +13,12 @@ from meshscope.analysis.efficiency import efficiency
 from meshscope.analysis.memory import CATEGORIES, RankMemory, memory
 from meshscope.analysis.overlap import CollectiveOverlap, overlap
 from meshscope.analysis.progress import progress
+from meshscope.analysis.several_devices import several_devices
 from meshscope.analysis.standing import device_kind, shares
 from meshscope.analysis.steps import Steps, steps
 from meshscope.analysis.traced_memory import traced_memory, traced_memory_words
 from meshscope.reports.columns import table, wrapped
+from meshscope.reports.devices_text import device_lines
 from meshscope.reports.efficiency_text import efficiency_lines
 from meshscope.reports.findings_text import findings_lines
 from meshscope.reports.records_text import allocator_lines, flight_lines, sensor_lines
@@ -42,6 +44,7 @@ def run_lines(run: Run) -> list[str]:
     lines += _rank_from(run)
     lines += findings_lines(run)
     lines += _split(breakdown(run))
+    lines += device_lines(several_devices(run))
     lines += _collectives(overlap(run))
     lines += waiting_lines(run)
     lines += why_lines(run)
