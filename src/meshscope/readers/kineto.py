@@ -123,7 +123,7 @@ def _window(path: Path, found: Columns, draft: _Draft, t0_unix_ns: int | None) -
         world=_world(found),
         has_unix_time=is_absolute,
         host=host(found.metadata),
-        process_groups=process_groups(found.metadata),
+        process_groups=process_groups(found.metadata, found.group_ranks),
     )
 
 
