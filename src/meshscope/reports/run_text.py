@@ -33,6 +33,7 @@ _RANK_FROM = {
     "trace": "as the trace says",
     "device": "one for each device, by its number",
     "file name": "by the name of the file",
+    "folder name": "by the name of the folder",
     "order": "by order, since no file says which rank it is",
 }
 _SHORT = dict(zip(CATEGORIES, ("params", "grads", "optim", "activ", "temp"), strict=True))
