@@ -35,6 +35,9 @@ _SEVERAL = "and whose device events are whose cannot be told; trace to one path 
 # row that an exporter gave to somebody else, is no second rank.
 _SUSPECT, _PLAIN = (0.05, 1), (0.25, 8)
 
+_AUTOGRAD_CUDA = "CUDA functions"
+_ASCEND = ("hcom_", "AscendCL@", "Node@launch", "aclnn")
+
 _LEAST_LOST, _MOST_LOST_FRAC = 8, 0.1
 
 _NO_WAIT_GPU = "kernels spin while they wait for peers; telling that apart needs the same collective on all ranks"
@@ -137,7 +140,26 @@ def none_why(found: Columns) -> str:
         )
     if not seen:
         return f"no event with a duration (entries read: {found.read})"
-    return _no_device_why(seen)
+    return _other_profiler_why(found) or _no_device_why(seen)
+
+
+def _other_profiler_why(found: Columns) -> str:
+    """Device times as profilers without Kineto's categories write them; "" of other files."""
+    rows = np.bincount(found.thread, minlength=len(found.threads)).tolist()
+    on_cuda = sum(count for (process, _), count in zip(found.threads, rows, strict=True) if process == _AUTOGRAD_CUDA)
+    if on_cuda:
+        return (
+            f"torch.autograd.profiler wrote it: {counted(on_cuda, 'operator')} with CUDA times and no kernels, so what "
+            "ran at once cannot be told; trace with torch.profiler (since torch 1.8.1)"
+        )
+    is_bare = found.is_of(("",))
+    named = np.unique(found.name[is_bare])
+    if any(found.names[number].startswith(_ASCEND) for number in named.tolist()):
+        return (
+            "it is a trace_view of Ascend's profiler, whose NPU events are not read; on NVIDIA, AMD and Intel GPUs "
+            "torch.profiler's own traces are"
+        )
+    return ""
 
 
 def _no_device_why(seen: Counter[str]) -> str:
