@@ -312,7 +312,7 @@ class Gathering:
         damage = packing(source, is_closed=document.is_closed) if source else Counter()
         dropped |= damage  # the larger of two counts
         is_complete = document.is_complete and CUT_SHORT not in damage
-        whole = {name: parts.whole() for name, parts in self.parts.items()}
+        whole: dict[str, Any] = {name: parts.whole() for name, parts in self.parts.items()}
         categories = _lower(whole["category"], tuple(str(c or "") for c in self.categories))
         if not is_complete:
             dropped.setdefault(CUT_SHORT, 1)
