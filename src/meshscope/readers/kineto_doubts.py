@@ -68,10 +68,10 @@ def doubts(
 
 def several_devices(found: Columns, kind: npt.NDArray[np.uint8]) -> tuple[Doubt, ...]:
     """What the union over several devices of one process cannot tell of any of them."""
-    devices = np.unique(found.device[is_any(kind, WORK) & (found.device >= 0)])
-    if len(devices) < 2:
+    device = found.device[is_any(kind, WORK) & (found.device >= 0)]
+    if not len(device) or (device == device[0]).all():
         return ()
-    many = f"one process drove devices {ranges(devices.tolist())}, and the rank's numbers are unions over them"
+    many = f"one process drove devices {ranges(np.unique(device).tolist())}, and the rank's numbers are unions over them"
     return (
         ("idle_ns", f"{many}: a device may idle while another works; see each device's own"),
         ("hidden_ns", f"{many}: one device's compute seems to hide another's communication; see each device's own"),
