@@ -71,7 +71,9 @@ def several_devices(found: Columns, kind: npt.NDArray[np.uint8]) -> tuple[Doubt,
     device = found.device[is_any(kind, WORK) & (found.device >= 0)]
     if not len(device) or (device == device[0]).all():
         return ()
-    many = f"one process drove devices {ranges(np.unique(device).tolist())}, and the rank's numbers are unions over them"
+    many = (
+        f"one process drove devices {ranges(np.unique(device).tolist())}, and the rank's numbers are unions over them"
+    )
     return (
         ("idle_ns", f"{many}: a device may idle while another works; see each device's own"),
         ("hidden_ns", f"{many}: one device's compute seems to hide another's communication; see each device's own"),
