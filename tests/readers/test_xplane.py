@@ -366,3 +366,11 @@ def test_two_profiles_of_jax_on_cpu_behind_each_other_are_no_rank_at_all(tmp_pat
     other = host(("tf_XLAEigen/1", [op("dot.1", 50, 20)])).content()
     (tmp_path / "a.xplane.pb").write_bytes(one + other)
     assert "several planes are of the host's CPU" in why_none(tmp_path / "a.xplane.pb")
+
+
+def test_a_file_that_is_cut_before_the_names_of_its_operations_says_so(tmp_path: Path) -> None:
+    operations = [op("dot.1", at, 10) for at in range(0, 1000, 20)]
+    made = XSpace().plane("/host:metadata", []).plane("/host:CPU", [("tf_XLAEigen/1", operations)])
+    content = made.content()
+    (tmp_path / "a.xplane.pb").write_bytes(content[: len(content) // 2])
+    assert "the file was cut" in why_none(tmp_path / "a.xplane.pb")

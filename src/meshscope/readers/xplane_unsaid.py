@@ -16,17 +16,23 @@ _NO_OPERATIONS = (
 )
 
 
+_CUT = (
+    "the file was cut, and what is left of it holds no operation that can be named, since a plane's names come after "
+    "its events: copy the file again, or trace again"
+)
+
+
 def has_several_hosts(space: Space) -> bool:
     """Whether two planes are of a host's CPU: XLA writes one, so two files lie behind each other."""
     return sum(plane.name == _HOST for plane in space.planes) > 1
 
 
 def cpu_why(space: Space) -> str:
-    """Why nothing is told of what ran on CPU; "" where nothing did."""
+    """Why nothing is told of what ran on CPU, or of a file that was cut; "" where nothing ran."""
     if has_several_hosts(space):
         return _SEVERAL
     for plane in space.planes:
         if plane.name == _HOST and any("CpuExecutable::Execute" in name for name in plane.event_names.values()):
             is_without_device = "hlo_op" in plane.stat_ids and "device_ordinal" not in plane.stat_ids
             return _NO_DEVICE if is_without_device else _NO_OPERATIONS if "hlo_op" not in plane.stat_ids else ""
-    return ""
+    return "" if space.is_complete else _CUT
