@@ -89,9 +89,14 @@ _WORD = r"(?:(?<![a-z])|(?-i:(?<=[a-z])(?=[A-Z])))"
 
 _INDUCTOR = r"^triton_(\w{2,4}_)?fused_"
 _DEEP_EP = rf"{_WORD}deep_?ep(?![a-z])|{_WORD}deepep_?(dispatch|combine)|{_WORD}ep::(inter|intra)node"
+# aiter's all-reduce is two kernels: one reduces and stores at its peers, the other loads what they stored, and norms.
+_AITER = rf"{_WORD}aiter::all_?gather_|{_WORD}reduce_scatter_cross_device_store"
+_AITER_LOAD = rf"{_WORD}local_device_load_rmsnorm"
+_MORI = rf"{_WORD}mori::shmem::|{_WORD}shmembarrierall\w{{0,16}}kernel"
 _EXPERTS = (
     rf"{_WORD}ep(dispatch|combine)\w{{0,80}}kernel|moe_?a2a|{_WORD}a2a_?(dispatch|combine)"
     r"|(inter|intra)node(_ll)?::(dispatch|combine)|moe_?(all_?to_?all|alltoall)|fused_?moe_?comm|(?<![a-z])pplx::"
+    rf"|{_WORD}hybrid_ep::(dispatch|combine)\w{{0,16}}kernel"
 )
 _HCCL = r"(?<![a-z])(hccl|hcom_?(all|reduce|broadcast|send|receive|recv|batch|gather|scatter))"
 _NAMED_KERNEL = rf"{_WORD}(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all_?v?)(_?(impl|aicpu|norm))?_?kernel"
@@ -112,6 +117,9 @@ KERNELS = (
     Rule("oneCCL kernel", r"(?<![a-z])(oneccl|ccl_kernel|ccl::)", Kind.COLLECTIVE, hints=("ccl",)),
     Rule("HCCL kernel", _HCCL, Kind.COLLECTIVE, hints=("hccl", "hcom")),
     Rule("NVSHMEM or rocSHMEM kernel", r"(?<![a-z])(nv|roc)shmem", Kind.COLLECTIVE, hints=("shmem",)),
+    Rule("mori shmem kernel", _MORI, Kind.COLLECTIVE, hints=("mori::shmem", "shmembarrierall")),
+    Rule("aiter collective kernel", _AITER, Kind.COLLECTIVE, hints=("gather_", "cross_device")),
+    Rule("aiter all-reduce, second kernel", _AITER_LOAD, Kind.COLLECTIVE, "all_reduce", hints=("local_device_load",)),
     Rule("DeepEP kernel", _DEEP_EP, Kind.COLLECTIVE, hints=("deepep", "deep_ep", "ep::")),
     Rule(
         "expert-parallel dispatch or combine kernel",

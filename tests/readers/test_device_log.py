@@ -189,6 +189,13 @@ def test_dmon_is_read_with_its_repeated_headings_and_its_missing_values(path: Pa
     assert "no times" in why(record, "time")
 
 
+def test_without_times_a_second_is_set_for_each_round_of_the_devices(path: Path) -> None:
+    heading = "# gpu    pwr     sm\n# Idx      W      %\n"
+    record = log(path, heading + "".join(f"    {gpu}     6{turn}     98\n" for turn in range(3) for gpu in range(2)))
+    for gpu in ("gpu 0", "gpu 1"):
+        assert record.samples.series(gpu, "power_w")[0].tolist() == [0, 1_000_000_000, 2_000_000_000]
+
+
 def test_dmon_with_dates_and_times_has_times(path: Path) -> None:
     heading = "#Date       Time        gpu    pwr     sm\n#YYYYMMDD   HH:MM:SS    Idx      W      %\n"
     record = log(
@@ -300,3 +307,22 @@ def test_a_time_that_no_clock_has_shown_is_no_time(path: Path, stamp: str) -> No
     record = log(path, f"timestamp, utilization.gpu [%]\n{stamp}, 1 %\n")
     assert record.samples.value.tolist() == []
     assert record.counts.dropped == {"reading without a time": 1}
+
+
+def test_a_log_with_its_own_copy_behind_it_counts_every_reading_once(path: Path) -> None:
+    text = HEADING + row(1) + row(1, 1) + row(3, power="80 W")
+    record = log(path, text + text)
+    assert series(record, "power_w") == [99.5, 80]
+    assert record.counts.dropped == {"reading written twice": 3}
+    assert record.counts.read == 6
+
+
+def test_equal_readings_are_left_where_the_clock_does_not_go_back(path: Path) -> None:
+    record = log(path, HEADING + row(1) + row(1) + row(2))
+    assert series(record, "power_w") == [99.5] * 3
+    assert record.counts.dropped == {}
+
+
+def test_a_clock_that_goes_back_repeats_no_reading_by_itself(path: Path) -> None:
+    record = log(path, HEADING + row(5) + row(6) + row(2) + row(3, power="80 W"))
+    assert len(series(record, "power_w")) == 4

@@ -152,3 +152,12 @@ def test_a_profile_without_a_single_event_says_so(tmp_path: Path) -> None:
     )
     assert window.device_kind == "none"
     assert "no operation on any device plane" in dict(window.cannot_say)["breakdown"]
+
+
+def test_two_profiles_behind_each_other_are_no_rank_at_all(tmp_path: Path) -> None:
+    path = write_jax_json(tmp_path / "a.trace.json.gz", XSpace().plane("/host:CPU", CPU))
+    assert {window.device_kind for window in readers.read(path)} == {"cpu"}
+    path.write_bytes(path.read_bytes() * 2)
+    (window,) = readers.read(path)
+    assert (window.device_kind, len(window.spans), window.counts.device) == ("none", 0, 0)
+    assert "another trace begins inside this one" in dict(window.cannot_say)["breakdown"]

@@ -101,6 +101,35 @@ def test_a_thread_named_as_gloos_is_one_even_if_its_span_lies_outside(tmp_path: 
     assert ns(window, Kind.COMPUTE) == 0
 
 
+def test_a_transfer_that_its_caller_records_leaves_the_callers_operators_as_compute(tmp_path: Path) -> None:
+    """torch records ``gloo:send`` and ``gloo:recv`` on the thread that asks for them."""
+    window = one(tmp_path, [
+        span("aten::mm", 0, 10, tid=MAIN), call("send", 20, 2, [[[4]], [], []], ["TensorList", "", ""]),
+        gloo("send", 21, 9, tid=MAIN, elements=4), span("aten::add", 25, 10, tid=MAIN),
+        gloo("all_reduce", 50, 10, tid=GLOO), span("aten::copy_", 52, 5, tid=GLOO),
+    ])  # fmt: skip
+    assert ns(window, Kind.COMPUTE) == 20_000
+    assert ns(window, Kind.COLLECTIVE) == 19_000
+    assert hidden_ns(window) == 5_000
+
+
+def test_a_caller_is_known_by_autograds_wrappers_where_no_call_is_recorded(tmp_path: Path) -> None:
+    window = one(tmp_path, [
+        span("autograd::engine::evaluate_function: MmBackward0", 0, 12, tid=MAIN),
+        span("aten::mm", 1, 10, tid=MAIN), gloo("recv", 20, 5, tid=MAIN),
+    ])  # fmt: skip
+    assert ns(window, Kind.COMPUTE) == 10_000
+
+
+def test_a_thread_named_as_gloos_stays_one_though_a_callback_annotates_on_it(tmp_path: Path) -> None:
+    window = one(tmp_path, [
+        span("aten::mm", 0, 10, tid=MAIN), thread_name(GLOO, "thread 8 (pt_gloo_runloop)"),
+        gloo("all_reduce", 20, 10, tid=GLOO), span("my_hook", 32, 9, cat="user_annotation", tid=GLOO),
+        span("aten::div_", 33, 5, tid=GLOO),
+    ])  # fmt: skip
+    assert ns(window, Kind.COMPUTE) == 10_000
+
+
 def test_a_wait_on_one_thread_does_not_stop_another(tmp_path: Path) -> None:
     window = one(tmp_path, [
         span("aten::sum", 0, 100, tid=MAIN), span("c10d::barrier", 10, 80, tid=MAIN),

@@ -283,3 +283,31 @@ def test_a_file_without_events_is_refused_with_a_hint(tmp_path: Path, text: str)
     with pytest.raises(TraceError) as told:
         read(written(tmp_path / "t.json", text))
     assert told.value.hint
+
+
+def why_none(tmp_path: Path, events: list[Event]) -> str:
+    window = one(written(tmp_path / "t.json", json.dumps(events)))
+    assert window.device_kind == "none"
+    return dict(window.cannot_say)["breakdown"]
+
+
+def test_cuda_times_of_the_profiler_before_kineto_are_named(tmp_path: Path) -> None:
+    on_cpu = {"name": "add", "ph": "X", "ts": 101.524, "dur": 134.49, "tid": 1, "pid": "CPU functions", "args": {}}
+    said = why_none(tmp_path, [on_cpu, on_cpu | {"pid": "CUDA functions", "tid": 0, "ts": 102.957}])
+    assert "1 operator with CUDA times" in said
+    assert "only host activity" not in said
+    assert "only host activity" in why_none(tmp_path, [on_cpu])
+
+
+def test_a_trace_view_of_ascend_is_named(tmp_path: Path) -> None:
+    hcom = {
+        "ph": "X",
+        "name": "hcom_allReduce_",
+        "pid": 1235,
+        "tid": 1,
+        "ts": "1700000000000500.5",
+        "dur": 20,
+        "args": {},
+    }
+    assert "Ascend" in why_none(tmp_path, [hcom, hcom | {"name": "MatMul0"}])
+    assert "Ascend" not in why_none(tmp_path, [hcom | {"name": "hcomputer"}])

@@ -53,3 +53,26 @@ def test_what_is_no_number_of_ranks_is_unknown(entry: dict[str, Any]) -> None:
 
 def test_a_machine_without_a_name_is_unknown() -> None:
     assert (host({}), host({"host_name": 5}), host({"host_name": "a"})) == ("", "", "a")
+
+
+def collective(at_us: int, group: str, ranks: Any) -> Any:
+    told = {"Collective name": "allreduce", "Process Group Name": group, "Process Group Ranks": ranks, "Seq": 1}
+    return kernel("ncclDevKernel_AllReduce_Sum_f32", at_us, 5, stream=20, **told)
+
+
+def test_without_a_declaration_a_group_has_the_ranks_that_its_kernels_name(tmp_path: Path) -> None:
+    events = [collective(0, "tp", "[0, 2]"), collective(10, "dp", "[0, 1]"), collective(20, "tp", "[0, 2]")]
+    (window,) = read(write_kineto(tmp_path / "t.json", events))
+    assert window.process_groups == (ProcessGroup("tp", 2, (0, 2)), ProcessGroup("dp", 2, (0, 1)))
+
+
+@pytest.mark.parametrize("ranks", ["[0, 1, ...]", "", "[]", None, 7, "[0, x]"])
+def test_ranks_of_a_kernel_that_are_cut_short_or_none_declare_nothing(tmp_path: Path, ranks: Any) -> None:
+    (window,) = read(write_kineto(tmp_path / "t.json", [collective(0, "tp", ranks)]))
+    assert window.process_groups == ()
+
+
+def test_what_the_head_declares_stands_where_a_kernel_says_other_ranks() -> None:
+    head = declared({"pg_name": "tp", "pg_size": 4, "ranks": []}, {"pg_name": "dp", "pg_size": 2, "ranks": []})
+    found = process_groups(head, {"tp": "[0, 1]", "dp": "[0, 1]"})
+    assert found == (ProcessGroup("tp", 4), ProcessGroup("dp", 2, (0, 1)))

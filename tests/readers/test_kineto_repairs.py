@@ -187,7 +187,9 @@ def test_runaways_are_cut_by_the_letter_of_the_rule(drawn: list[tuple[int, int]]
 
     drawn.sort(key=lambda event: event[0])
     starts, durs = [s * 400_000 for s, _ in drawn], [d * 400_000 for _, d in drawn]
-    found = kineto_repairs._without_runaways(np.array(starts, dtype=np.int64), np.array(durs, dtype=np.int64))
+    found = kineto_repairs._without_runaways(
+        np.array(starts, dtype=np.int64), np.array(durs, dtype=np.int64), np.zeros(len(starts), dtype=bool)
+    )
     assert found.tolist() == cut_by_the_letter(starts, durs)
 
 
@@ -305,3 +307,30 @@ def test_sync_records_on_a_kernels_stream_are_no_work(tmp_path: Path) -> None:
     window = one(tmp_path, [*GOOD, *sync])
     assert figures(window) == GOOD_NS
     assert int((window.spans.kind == Kind.OTHER).sum()) == 2
+
+
+def on_one_stream(**graph: object) -> list[Event]:
+    """A collective of 5 ms and ten kernels of 0.35 ms beside it, all on one stream."""
+    compute = [kernel("gemm", 1100 + 400 * n, 350, correlation=10 + n) for n in range(10)]
+    return [kernel("ncclDevKernel_AllReduce_Sum_f32", 1000, 5000, correlation=1, **graph), *compute]
+
+
+def test_kernels_of_a_graph_that_overlap_on_one_stream_are_left_as_they_are(tmp_path: Path) -> None:
+    window = one(tmp_path, on_one_stream(**{"graph node id": 9}))
+    assert figures(window).collective_ns == 5_000_000
+    assert (figures(window).hidden_ns, figures(window).idle_ns) == (3_500_000, 0)
+    assert window.counts.repaired == {}
+
+
+@pytest.mark.parametrize("graph", [{}, {"graph node id": 0}])
+def test_a_cut_that_takes_much_of_the_time_is_told(tmp_path: Path, graph: dict[str, object]) -> None:
+    window = one(tmp_path, on_one_stream(**graph))
+    assert figures(window).collective_ns == 100_000
+    (why,) = (why for what, why in window.cannot_say if what == "hidden_ns")
+    assert "4.90 ms cut off, beside a span of 4.05 ms" in why
+
+
+def test_a_cut_that_takes_little_of_the_time_is_not_told(tmp_path: Path) -> None:
+    window = one(tmp_path, [*on_one_stream(), kernel("gemm", 900_000, 10)])
+    assert window.counts.repaired == {kineto_repairs.RUNAWAY: 1}
+    assert "hidden_ns" not in dict(window.cannot_say)

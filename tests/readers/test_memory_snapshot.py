@@ -192,3 +192,20 @@ def test_a_snapshot_of_any_protocol_is_recognised(path: Path, protocol: int) -> 
     path.write_bytes(pickle.dumps({"segments": [segment(block(0, MIB))], "device_traces": []}, protocol))
     assert record_reader_of(path) is not None
     assert len(read(path)) == 1
+
+
+def test_a_snapshot_behind_a_snapshot_is_said_and_the_first_is_told(path: Path) -> None:
+    write_snapshot(path, [segment(block(0, 2 * MIB))])
+    other = write_snapshot(path.with_name("b.pickle"), [segment(block(0, MIB))])
+    path.write_bytes(path.read_bytes() + other.read_bytes())
+    (record,) = read(path)
+    assert record.end_bytes == 2 * MIB
+    assert record.counts.dropped == {"text after the end": 1}
+    assert "another snapshot stands behind the first" in why(record, "memory")
+
+
+def test_zero_bytes_behind_a_snapshot_are_nothing(path: Path) -> None:
+    path.write_bytes(write_snapshot(path, [segment(block(0, MIB))]).read_bytes() + bytes(512))
+    (record,) = read(path)
+    assert record.counts.dropped == {}
+    assert "another snapshot" not in why(record, "memory")

@@ -341,3 +341,36 @@ def test_a_file_whose_only_time_is_just_before_zero(tmp_path: Path) -> None:
     )
     (window,) = read(path)
     assert (window.spans.start_ns.tolist(), window.start_ns) == ([0], 0)
+
+
+def why_none(path: Path) -> str:
+    (window,) = read(path)
+    assert window.device_kind == "none"
+    return dict(window.cannot_say)["breakdown"]
+
+
+RUNS = event("TfrtCpuExecutable::ExecuteHelper", 0, 5)
+
+
+def test_operations_of_jax_on_cpu_without_a_device_are_told_as_such(tmp_path: Path) -> None:
+    made = host(("python", [RUNS]), ("tf_XLAEigen/1", [event("dot.1", 0, 10, hlo_op="dot.1", hlo_module="jit_step")]))
+    assert "no device beside the operations" in why_none(made.write(tmp_path / "a.xplane.pb"))
+    made = host(("python", [RUNS]), ("tf_XLAEigen/1", [event("ThreadpoolListener::Record", 0, 10)]))
+    assert "none of the operations" in why_none(made.write(tmp_path / "b.xplane.pb"))
+    made = host(("python", [event("f", 0, 5)]))
+    assert "none of JAX on CPU (events read: 1)" in why_none(made.write(tmp_path / "c.xplane.pb"))
+
+
+def test_two_profiles_of_jax_on_cpu_behind_each_other_are_no_rank_at_all(tmp_path: Path) -> None:
+    one = host(("tf_XLAEigen/1", [op("dot.1", 0, 10)])).content()
+    other = host(("tf_XLAEigen/1", [op("dot.1", 50, 20)])).content()
+    (tmp_path / "a.xplane.pb").write_bytes(one + other)
+    assert "several planes are of the host's CPU" in why_none(tmp_path / "a.xplane.pb")
+
+
+def test_a_file_that_is_cut_before_the_names_of_its_operations_says_so(tmp_path: Path) -> None:
+    operations = [op("dot.1", at, 10) for at in range(0, 1000, 20)]
+    made = XSpace().plane("/host:metadata", []).plane("/host:CPU", [("tf_XLAEigen/1", operations)])
+    content = made.content()
+    (tmp_path / "a.xplane.pb").write_bytes(content[: len(content) // 2])
+    assert "the file was cut" in why_none(tmp_path / "a.xplane.pb")

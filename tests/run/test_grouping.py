@@ -300,3 +300,30 @@ def test_what_one_machine_traced_at_another_time_is_another_run(tmp_path: Path) 
     trace(tmp_path / "few" / "rank0.json", rank=0, world=3)
     trace(tmp_path / "few" / "rank1.json", rank=1, world=3, at_us=5e6)
     assert ranks(tmp_path / "few") == [[0], [1]]
+
+
+def test_a_file_that_says_no_rank_has_the_one_of_its_folders_name(tmp_path: Path) -> None:
+    for rank in (1, 0, 3):
+        trace(tmp_path / f"rank_{rank}" / "trace.json", rank=None, world=None, at_us=rank)
+    (run,) = open_traces([tmp_path]).runs
+    assert [(window.rank, window.rank_from) for window in run.windows] == [
+        (0, "folder name"), (1, "folder name"), (3, "folder name"),
+    ]  # fmt: skip
+    assert {int(rank) for window in run.windows for rank in window.spans.rank} == {0, 1, 3}
+
+
+def test_the_folders_name_is_no_rank_of_several_files_in_it_nor_of_one_that_says_its_own(tmp_path: Path) -> None:
+    for number in range(2):
+        trace(tmp_path / "rank_7" / f"trace_{number}.json", rank=None, at_us=number)
+    assert ranks(tmp_path / "rank_7") == [[0, 1]]
+    (run,) = open_traces([trace(tmp_path / "rank_5" / "t.json", rank=1)]).runs
+    assert (run.windows[0].rank, run.windows[0].rank_from) == (1, "trace")
+
+
+def test_a_link_to_a_file_that_is_there_itself_is_no_file_of_its_own(tmp_path: Path) -> None:
+    trace(tmp_path / "runs" / "rank1.json", rank=1)
+    trace(tmp_path / "elsewhere" / "rank0.json", rank=0, at_us=1)
+    (tmp_path / "runs" / "a_link.json").symlink_to(tmp_path / "runs" / "rank1.json")
+    (tmp_path / "runs" / "rank0.json").symlink_to(tmp_path / "elsewhere" / "rank0.json")
+    (run,) = open_traces([tmp_path / "runs"]).runs
+    assert sorted(Path(window.source).name for window in run.windows) == ["rank0.json", "rank1.json"]

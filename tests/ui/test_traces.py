@@ -308,6 +308,19 @@ class TestWhileReading:
         assert told.is_closed
         assert stage.app.return_value == ""
 
+    @pytest.mark.parametrize(
+        ("is_done", "keys", "code"), [(False, "ctrl+c", 130), (False, "q", 0), (True, "ctrl+c", 0)]
+    )
+    async def test_ctrl_c_tells_the_shell_that_the_reading_was_interrupted(
+        self, is_done: bool, keys: str, code: int
+    ) -> None:
+        told = Told(Seen(so_far=self.so_far(is_done=is_done)))
+        async with staged(told, rests=False) as stage:
+            await stage.pilot.press(keys)
+            await stage.pilot.pause()
+        assert told.is_closed
+        assert (stage.app.return_code or 0) == code
+
     async def test_progress_alone_asks_no_panel_again(self, stepless: Path) -> None:
         seen = await self.runs(stepless)
         told = Told(seen)

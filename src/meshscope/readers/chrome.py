@@ -182,6 +182,9 @@ class Document(Generic[Entry]):
                 end = last_boundary(text[: end // 2]) if end > NARROW_BYTES else 0
             if end <= 0:
                 break
+        end = last_boundary(text[:_VIEW_BYTES])
+        if end and (found := self._single.renumbered(_listed(text, end))) is not None:
+            return found, end
         if len(text) > _VIEW_BYTES:
             entries, used = self._one_by_one(text[:_VIEW_BYTES], is_all=False)
             if used:

@@ -13,6 +13,7 @@ import msgspec
 
 from meshscope.readers.chrome_mending import BAD_QUOTE, as_event, encoded, mended
 from meshscope.readers.chrome_metadata import SCAN, names_top_level
+from meshscope.readers.chrome_numbers import renumbered
 from meshscope.readers.damage import CUT_SHORT, DAMAGED, ENDLESS, NOT_AN_EVENT, SECOND_HEAD
 
 Entry = TypeVar("Entry")
@@ -68,7 +69,21 @@ class Single(Generic[Entry]):
         try:
             return self._decode(b"[" + text + b"]")
         except BAD_DECODE:
-            return self._mended(text.rstrip(b" \t\r\n,"))
+            text = text.rstrip(b" \t\r\n,")
+        entries = self.renumbered(b"[" + text + b"]")
+        return self._mended(text) if entries is None else entries
+
+    def renumbered(self, text: bytes) -> list[Entry] | None:
+        """The entries of a list in which nothing but numbers is wrong; None where that is not so."""
+        found = renumbered(text)
+        if found is None:
+            return None
+        try:
+            entries = self._decode(found[0])
+        except BAD_DECODE:
+            return None
+        self._repaired.update(found[1])
+        return entries
 
     def _mended(self, text: bytes) -> list[Entry]:
         found = mended(text)

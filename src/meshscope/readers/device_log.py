@@ -170,7 +170,9 @@ def _record(
 def _doubts(parts: list[Readings], zero_ns: int) -> list[Doubt]:
     said = [("breakdown", f"a {KIND} holds no device work")]
     if not all(part.has_times for part in parts):
-        said.append(("time", "the log has no times: readings are in order, one second set for each"))
+        said.append(
+            ("time", "the log has no times: readings are in order, one second set for each round of the devices")
+        )
     elif not all(part.is_unix for part in parts):
         first = str(np.datetime64(zero_ns, "ns").astype("datetime64[ms]")).replace("T", " ")
         where = f"; its first reading is of {first} there" if zero_ns >= EARLIEST_UNIX_NS else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from meshscope.records import Doubt
 Ints = npt.NDArray[np.int64]
 
 _NO_TIME = "reading without a time"
+_TWICE = "reading written twice"
 _SECOND_NS = 1_000_000_000
 
 
@@ -42,7 +44,8 @@ def readings(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> Readings:
     columns = [list(cells) for cells in zip(*rows, strict=True)]
     names = [fields.bare(one) for one in heading] or _roles(columns)
     clock, at = _clock(names, columns)
-    known = clock.time_ns != UNKNOWN_NS
+    again = _again(rows, clock.time_ns)
+    known = (clock.time_ns != UNKNOWN_NS) & ~again
     kept = [[cell for cell, is_kept in zip(cells, known.tolist(), strict=True) if is_kept] for cells in columns]
     time_ns = clock.time_ns[known]
     devices, models, doubts = _devices(names, kept, time_ns)
@@ -66,8 +69,23 @@ def readings(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> Readings:
         rows=len(rows),
         models=models,
         doubts=tuple(doubts),
-        dropped=Counter({_NO_TIME: int((~known).sum())}),
+        dropped=Counter({_NO_TIME: int((~known & ~again).sum()), _TWICE: int(again.sum())}),
     )
+
+
+def _again(rows: Sequence[Sequence[str]], time_ns: Ints) -> npt.NDArray[np.bool_]:
+    """Rows that were there before the clock went back: a log has its copy behind it, or was appended twice."""
+    again = np.zeros(len(rows), dtype=bool)
+    told = np.flatnonzero(time_ns != UNKNOWN_NS)
+    turns = told[1:][time_ns[told[1:]] < time_ns[told[:-1]]]
+    before: Counter[tuple[str, ...]] = Counter()
+    for first, last in pairwise((0, *turns.tolist(), len(rows)) if len(turns) else ()):
+        left = before.copy()
+        for number, row in enumerate(map(tuple, rows[first:last]), first):
+            again[number] = left[row] > 0
+            left[row] -= 1
+            before[row] += not again[number]
+    return again
 
 
 def _roles(columns: list[list[str]]) -> list[str]:
@@ -93,13 +111,29 @@ def _role(cells: list[str]) -> str:
 
 
 def _clock(names: list[str], columns: list[list[str]]) -> tuple[Times, list[int]]:
-    """The times, and the columns that told them; without any, one second for each reading in order."""
+    """The times, and the columns that told them; without any, one second for each round of the devices in order."""
     at = [names.index(name) for name in ("timestamp",) if name in names]
     at = at or [names.index(name) for name in ("date", "time") if name in names]
     if not at:
-        return Times(np.arange(len(columns[0]), dtype=np.int64) * _SECOND_NS, is_unix=False), at
+        return Times(_rounds(_identifying(names, columns), len(columns[0])) * _SECOND_NS, is_unix=False), at
     cells = [" ".join(parts) for parts in zip(*(columns[place] for place in at), strict=True)]
     return times(cells), at
+
+
+def _rounds(device: list[str] | None, count: int) -> Ints:
+    """The round of each row: a device that comes again begins another; where rows name none, each is one."""
+    if device is None:
+        return np.arange(count, dtype=np.int64)
+    rounds, here = [0], {device[0]}
+    for one in device[1:]:
+        rounds.append(rounds[-1] + (one in here))
+        here = {one} if one in here else here | {one}
+    return np.array(rounds, dtype=np.int64)
+
+
+def _identifying(names: list[str], columns: list[list[str]]) -> list[str] | None:
+    """The cells that tell a row's device, where a column does."""
+    return next((columns[names.index(name)] for name in (*fields.INDICES, *fields.IDENTITIES) if name in names), None)
 
 
 def _devices(

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from meshscope.readers.chrome import Document
-from meshscope.readers.damage import CUT_SHORT, packing
+from meshscope.readers.damage import CUT_SHORT, SECOND_HEAD, packing
 from meshscope.readers.reader import Reader
 from meshscope.readers.stream import Source
 from meshscope.readers.tables import Table
@@ -86,7 +87,28 @@ def read(path: Path, *, t0_unix_ns: int | None = None, device_kind: str = "") ->
         dropped[CUT_SHORT] = dropped[CUT_SHORT] or 1
     found = space(gathered.content())
     windows = windows_of(replace(found, dropped=found.dropped + dropped), path.name, t0_unix_ns)
+    if document.dropped[SECOND_HEAD]:
+        windows = (_of_several(windows[0]),)
     return tuple(_told(window, gathered, dict(document.repaired)) for window in windows)
+
+
+def _of_several(window: Window) -> Window:
+    """What is told of profiles that lie behind each other in one file: their processes have the same numbers."""
+    why = "another trace begins inside this one, and which events are whose cannot be told: give each a file of its own"
+    return replace(
+        window,
+        rank=0,
+        device=0,
+        rank_from="order",
+        device_kind="none",
+        start_ns=0,
+        end_ns=0,
+        steps=(),
+        step_ns=window.step_ns[:0],
+        spans=window.spans.where(np.zeros(len(window.spans), dtype=np.bool_)),
+        counts=replace(window.counts, device=0),
+        cannot_say=(("breakdown", why),),
+    )
 
 
 @dataclass(frozen=True)

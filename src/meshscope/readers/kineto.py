@@ -19,7 +19,8 @@ from meshscope.kinds import Kind, is_any
 from meshscope.readers import kineto_cpu, kineto_forward, kineto_gloo, kineto_gpu, kineto_host
 from meshscope.readers.growing import is_constant, taken
 from meshscope.readers.kineto_columns import Columns, columns
-from meshscope.readers.kineto_doubts import doubts, no_answer_why, none_why
+from meshscope.readers.kineto_doubts import doubts, no_answer_why, none_why, several_devices
+from meshscope.readers.kineto_graphs import graph_nodes
 from meshscope.readers.kineto_groups import host, process_groups
 from meshscope.readers.kineto_nccl import annotated
 from meshscope.readers.kineto_repairs import device_rows, repaired, threaded
@@ -44,7 +45,7 @@ def sniff(head: bytes) -> bool:
 
 def read(path: Path, *, t0_unix_ns: int | None = None, device_kind: str = "") -> tuple[Window, ...]:
     """See :class:`meshscope.readers.reader.Read`."""
-    found = repaired(columns(path)).by_start()
+    found = repaired(columns(path), lambda: graph_nodes(path)).by_start()
     is_device = device_rows(found)
     if why := no_answer_why(found):
         draft = _none(found, why)
@@ -76,7 +77,8 @@ class _Draft:
 
 def _gpu(found: Columns, is_device: npt.NDArray[np.bool_]) -> _Draft:
     told, size_bytes = annotated(found, kineto_gpu.told(found, is_device))
-    return _Draft("gpu", told, None, size_bytes, None, doubts("gpu", told.kind, size_bytes))
+    cannot_say = (*doubts("gpu", told.kind, size_bytes), *several_devices(found, told.kind), *found.doubts)
+    return _Draft("gpu", told, None, size_bytes, None, cannot_say)
 
 
 def _cpu(found: Columns) -> _Draft:
@@ -121,7 +123,7 @@ def _window(path: Path, found: Columns, draft: _Draft, t0_unix_ns: int | None) -
         world=_world(found),
         has_unix_time=is_absolute,
         host=host(found.metadata),
-        process_groups=process_groups(found.metadata),
+        process_groups=process_groups(found.metadata, found.group_ranks),
     )
 
 

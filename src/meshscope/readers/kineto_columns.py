@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -57,6 +57,7 @@ class Args(msgspec.Struct, gc=False):
     group: Any = msgspec.field(name="Process Group Name", default=None)
     sequence: Any = msgspec.field(name="Seq", default=None)
     node: Any = msgspec.field(name="Sequence number", default=None)
+    ranks: Any = msgspec.field(name="Process Group Ranks", default=None)
     dims: msgspec.Raw = msgspec.field(name="Input Dims", default=_NO_JSON)
     types: msgspec.Raw = msgspec.field(name="Input type", default=_NO_JSON)
     total: Any = msgspec.field(name="Total Allocated", default=None)
@@ -89,7 +90,8 @@ class Columns:
     :func:`meshscope.readers.kineto_repairs.repaired` does that, for every scanner alike.
     ``category`` (lower case), ``name`` and ``thread`` index their tables; the others are −1 where not said.
     ``node`` is the number that autograd gave an operator and its backward function, in a trace with modules only.
-    ``memory_*`` are the m allocator events; ``device_type`` is 0 for host memory.
+    ``memory_*`` are the m allocator events; ``device_type`` is 0 for host memory. ``doubts`` are what mending leaves
+    uncertain. ``group_ranks`` is what collectives say of their group's ranks, as it stands, by the group's name.
     """
 
     start_ns: Ints
@@ -123,6 +125,8 @@ class Columns:
     dropped: dict[str, int]
     repaired: dict[str, int]
     is_complete: bool
+    doubts: tuple[tuple[str, str], ...] = ()
+    group_ranks: dict[str, object] = field(default_factory=dict)
 
     def is_of(self, categories: tuple[str, ...]) -> npt.NDArray[np.bool_]:
         """Which rows are of one of the categories, shape (n,)."""
@@ -189,6 +193,7 @@ class Gathering:
         self.categories, self.names, self.threads = Table(), Table(), Table()
         self.collectives, self.groups, self.dtypes = Table(), Table(), Table()
         self.thread_names: dict[Thread, tuple[str, ...]] = {}
+        self.group_ranks: dict[str, object] = {}
         self.read = 0
         self.is_trace = False
         self.has_modules: bool | None = None
@@ -285,6 +290,7 @@ class Gathering:
         part["collective"][at] = self.collectives[str(args.collective)]
         if args.group is not None:
             part["group"][at] = self.groups[str(args.group)]
+            self.group_ranks.setdefault(str(args.group), args.ranks)
         if args.dtype:
             part["dtype"][at] = self.dtypes[str(args.dtype)]
         elements = max(_int(args.in_elements), _int(args.out_elements))
@@ -323,7 +329,7 @@ class Gathering:
         damage = packing(source, is_closed=document.is_closed) if source else Counter()
         dropped |= damage  # the larger of two counts
         is_complete = document.is_complete and CUT_SHORT not in damage
-        whole = {name: parts.whole() for name, parts in self.parts.items()}
+        whole: dict[str, Any] = {name: parts.whole() for name, parts in self.parts.items()}
         categories = _lower(whole["category"], tuple(str(c or "") for c in self.categories))
         if not is_complete:
             dropped.setdefault(CUT_SHORT, 1)
@@ -341,6 +347,7 @@ class Gathering:
             dropped=dict(dropped),
             repaired=dict(document.repaired),
             is_complete=is_complete,
+            group_ranks=self.group_ranks,
         )
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from meshscope import kinds
 from meshscope.intervals import Intervals, union
-from meshscope.kinds import Kind
+from meshscope.kinds import Kind, is_any
 from meshscope.readers.kineto_columns import Columns
 from meshscope.readers.told import Told, by_name
 
@@ -71,8 +71,14 @@ def pieces(columns: Columns, kind: npt.NDArray[np.uint8]) -> Pieces:
 
 
 def _on_gloo_threads(columns: Columns, kind: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-    """Rows of threads that run gloo spans, or that torch named as gloo's (whose span may not be in the window)."""
+    """Rows of threads that run gloo spans, or that torch named as gloo's (whose span may not be in the window).
+
+    Transfers between two ranks are recorded on the thread that asks for them: a thread that shows more than spans of
+    gloo and operators (calls, annotations, autograd's wrappers) is a caller's, and its operators compute.
+    """
     running = set(np.unique(columns.thread[kind == Kind.COLLECTIVE]).tolist())
+    is_callers = is_any(kind, (Kind.LAUNCH, Kind.WAIT)) | ((kind == Kind.HOST) & columns.is_of(_OPERATOR + _ANNOTATION))
+    running -= set(np.unique(columns.thread[is_callers]).tolist())
     for number, thread in enumerate(columns.threads):
         if any(_GLOO_THREAD in name for name in columns.thread_names.get(thread, ())):
             running.add(number)

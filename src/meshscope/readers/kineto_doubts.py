@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import numpy.typing as npt
 
-from meshscope.kinds import Kind
-from meshscope.readers.damage import DAMAGED, SECOND_HEAD
+from meshscope.kinds import Kind, is_any
+from meshscope.readers.damage import DAMAGED, ENDLESS, NOT_AN_EVENT, SECOND_HEAD
 from meshscope.readers.kineto_columns import RUNTIME, Columns
 from meshscope.readers.kineto_repairs import LOST, device_rows
 from meshscope.readers.time_bounds import (
@@ -22,6 +22,8 @@ from meshscope.readers.time_bounds import (
     TORN,
     is_torn,
 )  # fmt: skip
+from meshscope.readers.windows import WORK
+from meshscope.units import counted, percent, ranges
 
 Doubt = tuple[str, str]
 Ints = npt.NDArray[np.int64]
@@ -32,6 +34,11 @@ _SEVERAL = "and whose device events are whose cannot be told; trace to one path 
 # A process counts as one with this share of the largest one's rows, and this many of its own: one damaged id, or one
 # row that an exporter gave to somebody else, is no second rank.
 _SUSPECT, _PLAIN = (0.05, 1), (0.25, 8)
+
+_AUTOGRAD_CUDA = "CUDA functions"
+_ASCEND = ("hcom_", "AscendCL@", "Node@launch", "aclnn")
+
+_LEAST_LOST, _MOST_LOST_FRAC = 8, 0.1
 
 _NO_WAIT_GPU = "kernels spin while they wait for peers; telling that apart needs the same collective on all ranks"
 _NO_SIZE_CPU = "some calls have no shapes: they need the profiler's record_shapes, and a call in the window"
@@ -59,6 +66,20 @@ def doubts(
     return tuple(said)
 
 
+def several_devices(found: Columns, kind: npt.NDArray[np.uint8]) -> tuple[Doubt, ...]:
+    """What the union over several devices of one process cannot tell of any of them."""
+    device = found.device[is_any(kind, WORK) & (found.device >= 0)]
+    if not len(device) or (device == device[0]).all():
+        return ()
+    many = (
+        f"one process drove devices {ranges(np.unique(device).tolist())}, and the rank's numbers are unions over them"
+    )
+    return (
+        ("idle_ns", f"{many}: a device may idle while another works; see each device's own"),
+        ("hidden_ns", f"{many}: one device's compute seems to hide another's communication; see each device's own"),
+    )
+
+
 def _unmatched_why(count: int, *, is_complete: bool) -> str:
     spans = "1 gloo span" if count == 1 else f"{count} gloo spans"
     if is_complete:
@@ -72,6 +93,8 @@ def no_answer_why(found: Columns) -> str:
     """Why the device events of a file are no one rank's, or of no one time; "" where nothing speaks against it."""
     if found.dropped.get(SECOND_HEAD):
         return f"another trace begins inside this one: several ranks wrote to one path, {_SEVERAL}"
+    if why := _unreadable(found):
+        return why
     is_device = device_rows(found)
     devices = np.unique(found.device[is_device])
     is_suspect = bool(found.dropped.get(DAMAGED)) or len(devices[devices >= 0]) > 1
@@ -80,6 +103,17 @@ def no_answer_why(found: Columns) -> str:
         listed = " and ".join(map(str, processes[:4]))
         return f"the file holds events of {len(processes)} processes ({listed}), {_SEVERAL}"
     return TORN[1] if is_torn(found.start_ns[is_device]) else ""
+
+
+def _unreadable(found: Columns) -> str:
+    """Where so many entries are lost, what is left of a kind of events may be none of them, or the odd one."""
+    lost = sum(found.dropped.get(why, 0) for why in (DAMAGED, NOT_AN_EVENT, ENDLESS))
+    if lost < _LEAST_LOST or lost <= _MOST_LOST_FRAC * found.read:
+        return ""
+    return (
+        f"{lost} of {counted(found.read, 'event')} could not be read ({percent(lost / found.read)}), and device work "
+        "may be among them: copy the file again, or trace again"
+    )
 
 
 def _processes(found: Columns, least: tuple[float, int]) -> list[object]:
@@ -108,7 +142,26 @@ def none_why(found: Columns) -> str:
         )
     if not seen:
         return f"no event with a duration (entries read: {found.read})"
-    return _no_device_why(seen)
+    return _other_profiler_why(found) or _no_device_why(seen)
+
+
+def _other_profiler_why(found: Columns) -> str:
+    """Device times as profilers without Kineto's categories write them; "" of other files."""
+    rows = np.bincount(found.thread, minlength=len(found.threads)).tolist()
+    on_cuda = sum(count for (process, _), count in zip(found.threads, rows, strict=True) if process == _AUTOGRAD_CUDA)
+    if on_cuda:
+        return (
+            f"torch.autograd.profiler wrote it: {counted(on_cuda, 'operator')} with CUDA times and no kernels, so what "
+            "ran at once cannot be told; trace with torch.profiler (since torch 1.8.1)"
+        )
+    is_bare = found.is_of(("",))
+    named = np.unique(found.name[is_bare])
+    if any(found.names[number].startswith(_ASCEND) for number in named.tolist()):
+        return (
+            "it is a trace_view of Ascend's profiler, whose NPU events are not read; on NVIDIA, AMD and Intel GPUs "
+            "torch.profiler's own traces are"
+        )
+    return ""
 
 
 def _no_device_why(seen: Counter[str]) -> str:

@@ -6,6 +6,7 @@ where zero is, except for events at 0 that last 0: shifting all times of a file 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 from meshscope.readers.decimals import BEFORE_NS, BEYOND_NS, RATHER_NS, UNKNOWN_NS
 from meshscope.readers.kineto_columns import COPY, KERNEL, PER_ALLOCATION, PER_ROW, Columns
+from meshscope.readers.kineto_graphs import LONG_NS, Times
 from meshscope.readers.time_bounds import (
     DAY_NS,
     LATEST_NS,
@@ -28,7 +30,7 @@ from meshscope.readers.time_bounds import (
     is_wide,
     strays,
 )  # fmt: skip
-from meshscope.units import NS_PER_MS
+from meshscope.units import duration
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -39,11 +41,14 @@ TWICE = "device event written twice"
 LOST_ALLOCATION = "allocator event without a time that can be"
 RUNAWAY = "runaway duration, cut at the next event of its stream"
 
-_RUNAWAY_NS = NS_PER_MS
+_TOLD_FRAC = 0.01
 
 
-def repaired(found: Columns) -> Columns:
-    """The rows with a believable time. What was dropped or mended is added to ``dropped`` and ``repaired``."""
+def repaired(found: Columns, graph_nodes: Callable[[], Times] = frozenset) -> Columns:
+    """The rows with a believable time. What was dropped or mended is added to ``dropped`` and ``repaired``.
+
+    ``graph_nodes`` is asked for the times of a graph's kernels where long ones overlap on a stream.
+    """
     found = replace(found, dropped=dict(found.dropped), repaired=dict(found.repaired))
     found = _within(found)
     found = _without(found, found.dur_ns == UNKNOWN_NS, NO_DURATION)
@@ -52,7 +57,7 @@ def repaired(found: Columns) -> Columns:
     found = _without(found, _lost(found), LOST)
     found = _without(found, _strays(found), STRAY)
     found = _without(found, _twice(found), TWICE)
-    found = _cut_runaways(found)
+    found = _cut_runaways(found, graph_nodes)
     found = _without(found, found.dur_ns > DAY_NS, TOO_LONG)
     return _with_timed_allocations(found)
 
@@ -121,25 +126,53 @@ def _twice(found: Columns) -> Mask:
     return again
 
 
-def _cut_runaways(found: Columns) -> Columns:
+def _cut_runaways(found: Columns, graph_nodes: Callable[[], Times]) -> Columns:
     """Ends device events that outlast two whole later ones of their stream, and a millisecond, at the next one's start.
 
-    A stream works in order: the end was recorded late. Shorter overlaps are real, from programmatic dependent launch.
+    A stream works in order: the end was recorded late. Shorter overlaps are real, from programmatic dependent launch,
+    and so are those of a CUDA graph's kernels.
     """
-    is_device = device_rows(found)
-    rows = np.flatnonzero(is_device)
-    if not (found.dur_ns[rows] > _RUNAWAY_NS).any():
+    rows = np.flatnonzero(device_rows(found))
+    if not (found.dur_ns[rows] > LONG_NS).any():
         return found
+    known_ns = np.minimum(found.dur_ns, 2 * DAY_NS)
+    dur_ns = _cut(found, rows, known_ns, np.zeros(len(known_ns), dtype=bool))
+    cut = rows[dur_ns[rows] < known_ns[rows]]
+    if len(cut) and (nodes := graph_nodes()):
+        times = zip(found.start_ns[rows].tolist(), found.dur_ns[rows].tolist(), strict=True)
+        is_node = np.zeros(len(known_ns), dtype=bool)
+        is_node[rows] = [time in nodes for time in times]
+        dur_ns = _cut(found, rows, known_ns, is_node)
+        cut = rows[dur_ns[rows] < known_ns[rows]]
+    if not len(cut):
+        return found
+    found.repaired[RUNAWAY] = len(cut)
+    doubts = (*found.doubts, *_cut_doubt(found, rows, dur_ns, int((known_ns[cut] - dur_ns[cut]).sum()), len(cut)))
+    return replace(found, dur_ns=dur_ns, doubts=doubts)
+
+
+def _cut(found: Columns, rows: Ints, known_ns: Ints, is_node: Mask) -> Ints:
+    """The durations of all rows, runaways among ``rows`` cut."""
     stream = _streams(found, rows)
     dur_ns = found.dur_ns.copy()
-    for number in np.unique(stream[found.dur_ns[rows] > _RUNAWAY_NS]).tolist():
+    for number in np.unique(stream[known_ns[rows] > LONG_NS]).tolist():
         mine = rows[stream == number]
         mine = mine[np.argsort(found.start_ns[mine], kind="stable")]
-        dur_ns[mine] = _without_runaways(found.start_ns[mine], np.minimum(found.dur_ns[mine], 2 * DAY_NS))
-    count = int(np.count_nonzero(dur_ns[rows] < np.minimum(found.dur_ns[rows], 2 * DAY_NS)))
-    if count:
-        found.repaired[RUNAWAY] = count
-    return replace(found, dur_ns=dur_ns)
+        dur_ns[mine] = _without_runaways(found.start_ns[mine], known_ns[mine], is_node[mine])
+    return dur_ns
+
+
+def _cut_doubt(found: Columns, rows: Ints, dur_ns: Ints, cut_ns: int, count: int) -> tuple[tuple[str, str], ...]:
+    """Said where what was cut off is more than a hundredth of the span that is left."""
+    span_ns = int((found.start_ns + dur_ns)[rows].max()) - int(found.start_ns[rows].min())
+    if cut_ns <= _TOLD_FRAC * span_ns:
+        return ()
+    lasts = "1 device event lasts" if count == 1 else f"{count} device events last"
+    why = (
+        f"{lasts} beyond later ones of the same stream and ended for us where the next began: {duration(cut_ns)} cut "
+        f"off, beside a span of {duration(span_ns)}; if they did run at once, more was hidden and less idle"
+    )
+    return (("hidden_ns", why),)
 
 
 def _streams(found: Columns, rows: Ints) -> Ints:
@@ -156,13 +189,13 @@ def _streams(found: Columns, rows: Ints) -> Ints:
     return numbers
 
 
-def _without_runaways(start_ns: Ints, dur_ns: Ints) -> Ints:
-    """Durations of one stream's events, in order of start."""
+def _without_runaways(start_ns: Ints, dur_ns: Ints, is_node: Mask) -> Ints:
+    """Durations of one stream's events, in order of start; those of a graph stay as they are."""
     end_ns = start_ns + dur_ns
     least = np.minimum.accumulate(end_ns[::-1])[::-1]
-    if not ((dur_ns[:-1] > _RUNAWAY_NS) & (least[1:] <= end_ns[:-1])).any():
+    if not ((dur_ns[:-1] > LONG_NS) & ~is_node[:-1] & (least[1:] <= end_ns[:-1])).any():
         return dur_ns
-    starts, durs = start_ns.tolist(), dur_ns.tolist()
+    starts, durs, nodes = start_ns.tolist(), dur_ns.tolist(), is_node.tolist()
     first = second = following = 2**63  # the two earliest ends, and the earliest start, of what starts later
     at = len(starts)
     while at:
@@ -170,7 +203,7 @@ def _without_runaways(start_ns: Ints, dur_ns: Ints) -> Ints:
         while at and starts[at - 1] == starts[since]:
             at -= 1
         for row in range(at, since + 1):
-            if durs[row] > _RUNAWAY_NS and second <= starts[row] + durs[row]:
+            if durs[row] > LONG_NS and not nodes[row] and second <= starts[row] + durs[row]:
                 durs[row] = following - starts[row]
         for row in range(at, since + 1):
             # An event of 0 ns lies inside another only if it starts before that one's end.

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from meshscope.errors import TraceError
+from meshscope.readers.damage import AFTER_END
 from meshscope.readers.memory_alive import Block, blocks
 from meshscope.readers.memory_history import NO_HISTORY, History, histories
 from meshscope.readers.memory_moments import End, moments
 from meshscope.readers.memory_segments import State, states
 from meshscope.readers.memory_snapshot_cut import kept
-from meshscope.readers.pickles import PICKLE, Unfinished, as_far_as_it_goes, cut_short
+from meshscope.readers.pickles import PICKLE, Unfinished, cut_short, value_and_end
 from meshscope.readers.records import RecordReader, rank_of, whole
 from meshscope.readers.stream import BAD_TRAILER
 from meshscope.readers.windows import EARLIEST_UNIX_NS, NO_ABSOLUTE_TIME
@@ -51,8 +52,9 @@ def read(path: Path) -> tuple[Record, ...]:
     Of a file that ends inside a history, the state at the end is exact, and so are histories before the cut.
     """
     content, packed_why = whole(path)
-    found = as_far_as_it_goes(content, path.name)
+    found, end = value_and_end(content, path.name)
     dropped: Counter[str] = Counter({BAD_TRAILER: 1} if packed_why else {})
+    behind = _behind(content[end:], dropped)
     told = _NOTHING_CUT
     if isinstance(found, Unfinished):
         rest = kept(found)
@@ -73,14 +75,29 @@ def read(path: Path) -> tuple[Record, ...]:
             hint="Dump it while the model is alive, after torch.cuda.memory._record_memory_history().",
         )
     rank, rank_from = rank_of(path)
-    return tuple(
-        replace(_record(device, held.get(device, State()), past.get(device, NO_HISTORY), standing.get(device, []),
-                        is_expandable=is_expandable, is_cut=device >= told),
-                source=path.name, rank=rank, rank_from=rank_from,
-                counts=_counts(held, past, dropped, is_first=device == devices[0]),
-                is_complete=not isinstance(found, Unfinished))
+    records = (
+        _record(device, held.get(device, State()), past.get(device, NO_HISTORY), standing.get(device, []),
+                is_expandable=is_expandable, is_cut=device >= told)
         for device in devices
     )  # fmt: skip
+    return tuple(
+        replace(record, source=path.name, rank=rank, rank_from=rank_from,
+                counts=_counts(held, past, dropped, is_first=not at),
+                is_complete=not isinstance(found, Unfinished),
+                cannot_say=(*record.cannot_say, *behind))
+        for at, record in enumerate(records)
+    )  # fmt: skip
+
+
+def _behind(rest: bytes, dropped: Counter[str]) -> tuple[Doubt, ...]:
+    """What is told of text behind the snapshot, which is counted."""
+    if not rest.strip(b"\0 \r\n"):
+        return ()
+    dropped[AFTER_END] = 1
+    if not rest.startswith(_BEGINNINGS):
+        return ()
+    why = "another snapshot stands behind the first, which alone is told of: dump each to a path of its own"
+    return (("memory", why),)
 
 
 def _parts(found: Any, path: Path) -> tuple[list[Any], list[Any]]:

@@ -12,6 +12,7 @@ _UNPACK = "Unpack it, and give the traces in it (single files may stay gzip)."
 _TENSORS = "It holds tensors, no times. " + TRACE_INSTEAD
 _PROGRAM = "Give the .xplane.pb of a profile, which tells when it ran."
 _PERFETTO = "Give Perfetto's JSON instead: traceconv json FILE OUT. JAX writes an .xplane.pb too."
+_LOG = "Log with nvidia-smi --query-gpu=timestamp,index,utilization.gpu,memory.used,power.draw --format=csv -l 1."
 _BESIDE = "The trace lies beside it, under plugins/profile/."
 
 
@@ -146,6 +147,16 @@ AT_LAST = (
     OtherKind("a git-annex pointer, not the file itself", "Fetch it: git annex get FILE", _starts(b"/annex/objects/")),
     OtherKind("UTF-16 text", "Convert it first: iconv -f UTF-16 -t UTF-8 FILE", _starts(b"\xff\xfe", b"\xfe\xff")),
     OtherKind(
+        "UTF-16 text without a mark of its byte order",
+        "Convert it first: iconv -f UTF-16LE -t UTF-8 FILE",
+        _finds(rb"\A([\t\r\n -~]\0){8}"),
+    ),
+    OtherKind(
+        "UTF-16 text without a mark of its byte order",
+        "Convert it first: iconv -f UTF-16BE -t UTF-8 FILE",
+        _finds(rb"\A(\0[\t\r\n -~]){8}"),
+    ),
+    OtherKind(
         "nothing but zero bytes",
         "The disk may have been full when it was written: trace again.",
         _finds(rb"\A\0{16,}\Z"),
@@ -169,6 +180,9 @@ AT_LAST = (
         "Logs hold no times of kernels. " + TRACE_INSTEAD,
         _finds(rb"NCCL (INFO|WARN|TRACE|VERSION)|NCCL version \d"),
     ),
+    OtherKind("a log of dcgmi dmon", _LOG, _finds(rb"\A\s*#\s*Entity\s+\w")),
+    OtherKind("nvidia-smi's table for people", _LOG, _finds(rb"\A[^{\[]{0,512}\|\s*NVIDIA-SMI\s+\d")),
+    OtherKind("an answer of nvidia-smi -q", _LOG, _finds(rb"\A\s*=+\s*NVSMI LOG\s*=+")),
     OtherKind("a Python source file", "", lambda head, name: name.endswith(".py") and _is_text(head, name)),
     OtherKind("a table (CSV) of unknown columns", "Of tables, only logs of nvidia-smi are known.", _is_table),
     OtherKind(

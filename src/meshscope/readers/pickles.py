@@ -53,9 +53,14 @@ def plain(content: bytes, name: str) -> Any:
 
 def as_far_as_it_goes(content: bytes, name: str) -> Any:
     """As :func:`plain`, but an :class:`Unfinished` for a pickle that ends early."""
+    return value_and_end(content, name)[0]
+
+
+def value_and_end(content: bytes, name: str) -> tuple[Any, int]:
+    """As :func:`as_far_as_it_goes`, with where the pickle ends: what follows is none of it."""
     machine = _Machine(content)
     try:
-        return machine.run()
+        return machine.run(), machine.at + 1
     except _RefusedError as error:
         raise TraceError(
             f"{name} is a pickle that asks for {error}; only numbers, text, lists and dicts are read.",
@@ -63,7 +68,7 @@ def as_far_as_it_goes(content: bytes, name: str) -> Any:
         ) from error
     except (IndexError, struct.error) as error:
         if machine.at >= len(content) or machine.at + 8 > len(content):
-            return Unfinished(machine.stack, machine.marks)
+            return Unfinished(machine.stack, machine.marks), len(content)
         raise _broken(name) from error
     except (_DamagedError, ValueError, TypeError, AttributeError, KeyError) as error:
         raise _broken(name) from error

@@ -28,6 +28,7 @@ from meshscope.readers.xplane_device import device_kind, device_planes, device_r
 from meshscope.readers.xplane_programs import programs
 from meshscope.readers.xplane_rows import NO_ROWS, Rows, Tables, joined, spans_of
 from meshscope.readers.xplane_space import Space, space
+from meshscope.readers.xplane_unsaid import cpu_why, has_several_hosts
 from meshscope.spans import Counts, Window
 from meshscope.units import counted
 
@@ -109,7 +110,7 @@ def _devices(found: Space) -> list[_Device]:
 
 def _cpus(found: Space) -> list[_Device]:
     host = host_plane(found)
-    if host is None:
+    if host is None or has_several_hosts(found):
         return []
     tables = Tables()
     cpu = host_rows(host, tables, programs(found))
@@ -133,7 +134,9 @@ def _untorn(device: _Device) -> _Device:
 
 def _nothing(found: Space, why: str = "") -> _Device:
     """What stands for a file in which no device did anything, or no one can tell which."""
-    why = why or f"no operation on any device plane, and none of JAX on CPU (events read: {found.read})"
+    why = (
+        why or cpu_why(found) or f"no operation on any device plane, and none of JAX on CPU (events read: {found.read})"
+    )
     lost = sum((plane.dropped for plane in found.planes), Counter[str]())
     return _Device(NO_ROWS, Tables().said(), [], 0, "none", (("breakdown", why),), lost, rank_from="order")
 

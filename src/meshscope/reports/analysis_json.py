@@ -19,6 +19,7 @@ from meshscope.analysis.efficiency import efficiency
 from meshscope.analysis.kernels import kernels
 from meshscope.analysis.memory import RankMemory, memory
 from meshscope.analysis.memory_doubts import memory_doubts
+from meshscope.analysis.several_devices import several_devices
 from meshscope.analysis.standing import device_kind
 from meshscope.analysis.steps import Steps, steps
 from meshscope.analysis.traced_memory import SOURCE, traced_memory
@@ -151,6 +152,9 @@ def _rank(run: Run, rank: RankBreakdown, doubts: Doubts) -> dict[str, Any]:
             said["per_step"] = _breakdown(rank.per_step) | {"steps": len(rank.steps)}
         elif all(window.is_complete for window in mine):
             _doubt(doubts, "per_step", _NO_STEP)
+        own = [one for one in several_devices(run) if one.rank == rank.rank]
+        if own:
+            said["devices"] = [{"device": one.device, "breakdown": _breakdown(one.total)} for one in own]
     said["events"] = {
         "read": rank.events_read,
         "device": rank.events_device,

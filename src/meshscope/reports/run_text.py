@@ -13,9 +13,11 @@ from meshscope.analysis.efficiency import efficiency
 from meshscope.analysis.memory import memory
 from meshscope.analysis.overlap import CollectiveOverlap, overlap
 from meshscope.analysis.progress import progress
+from meshscope.analysis.several_devices import several_devices
 from meshscope.analysis.standing import device_kind, shares
 from meshscope.analysis.steps import Steps, steps
 from meshscope.reports.columns import table, wrapped
+from meshscope.reports.devices_text import device_lines
 from meshscope.reports.efficiency_text import efficiency_lines
 from meshscope.reports.findings_text import findings_lines
 from meshscope.reports.measured_text import measured_lines, traced_lines
@@ -32,6 +34,7 @@ _RANK_FROM = {
     "trace": "as the trace says",
     "device": "one for each device, by its number",
     "file name": "by the name of the file",
+    "folder name": "by the name of the folder",
     "order": "by order, since no file says which rank it is",
 }
 
@@ -42,6 +45,7 @@ def run_lines(run: Run) -> list[str]:
     lines += _rank_from(run)
     lines += findings_lines(run)
     lines += _split(breakdown(run))
+    lines += device_lines(several_devices(run))
     lines += _collectives(overlap(run))
     lines += waiting_lines(run)
     lines += why_lines(run)

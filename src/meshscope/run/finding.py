@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +29,7 @@ class Found:
 def trace_files(path: Path) -> Found:
     """The file itself, or the files below a folder with names that a reader knows; links to folders are followed.
 
+    A file that links name again comes once, by its own name where that is below the folder.
     Raises InputError when the path does not exist or a folder holds no trace at all.
     """
     if not _is_folder(path):
@@ -37,7 +38,25 @@ def trace_files(path: Path) -> Found:
     inside = [file for file in _below(path, refused) if _is_named_like_a_trace(file) or is_record(file)]
     if not inside and not refused:
         raise InputError(f"{path} holds no trace file.", hint=_looked_for())
-    return Found(tuple(sorted(file for file in inside if not _is_copy(file))), tuple(refused))
+    return Found(_once(sorted(file for file in inside if not _is_copy(file))), tuple(refused))
+
+
+def _once(files: list[Path]) -> tuple[Path, ...]:
+    """Each file once, whatever names it has; a name of its own before one that links to it."""
+    known: dict[Hashable, Path] = {}
+    for file in files:
+        about = _about(file)
+        if about not in known or (known[about].is_symlink() and not file.is_symlink()):
+            known[about] = file
+    return tuple(sorted(known.values()))
+
+
+def _about(file: Path) -> Hashable:
+    try:
+        about = file.stat()
+    except OSError:
+        return file
+    return about.st_dev, about.st_ino
 
 
 def _is_folder(path: Path) -> bool:

@@ -8,6 +8,7 @@ rank that comes twice is two recordings, also where one process was profiled twi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
@@ -18,7 +19,7 @@ import numpy as np
 from meshscope.readers.naming import without_rank
 from meshscope.run.copies import copies
 from meshscope.run.hosts import is_one_session, numbered_hosts
-from meshscope.run.unranked import ordered
+from meshscope.run.unranked import foldered, ordered
 from meshscope.spans import Window
 from meshscope.units import ranges
 
@@ -70,7 +71,7 @@ class Group:
 
 def together(files: Sequence[Filed]) -> list[Group]:
     """The files as runs, in the order of their start. Files of one host's devices become ranks counted over hosts."""
-    files = sorted(files, key=lambda file: file.path)
+    files = _foldered(sorted(files, key=lambda file: file.path))
     twice = copies(files)
     known = [file for file in files if file.path not in twice]
     groups, alone = ordered([file for file in known if file.first.rank_from == "order"])
@@ -80,6 +81,13 @@ def together(files: Sequence[Filed]) -> list[Group]:
     found += [Group((file,), (_copied(twice[file.path]),)) for file in files if file.path in twice]
     found = [_placed(group) for group in found]
     return sorted(found, key=lambda group: (min(file.extent_ns for file in group.files), group.files[0].path))
+
+
+def _foldered(files: Sequence[Filed]) -> list[Filed]:
+    """The files, with the rank that its folder's name says where one lies in it alone and says none itself."""
+    count = Counter(file.path.parent for file in files)
+    ranked = [foldered(file.path, file.windows) if count[file.path.parent] == 1 else () for file in files]
+    return [Filed(file.path, windows) if windows else file for file, windows in zip(files, ranked, strict=True)]
 
 
 def _copied(original: Path) -> tuple[str, str]:

@@ -9,8 +9,11 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from meshscope.readers.naming import series
+from meshscope.readers.naming import rank_in_name, series
 from meshscope.spans import Kind, Window
+
+FOLDER = "folder name"
+"""Whence a rank is known: ``rank_3/trace.json``."""
 
 _BY_NAME = "no file says its rank: taken from the number in which their names differ"
 _BY_ORDER = "no file says its rank: numbered in the order of their names"
@@ -28,6 +31,14 @@ class UnrankedFile(Protocol):
 File = TypeVar("File", bound=UnrankedFile)
 Ranked = list[tuple[File, tuple[Window, ...]]]
 Doubts = tuple[tuple[str, str], ...]
+
+
+def foldered(path: Path, windows: tuple[Window, ...]) -> tuple[Window, ...]:
+    """The windows of a file that says no rank, with the one that the name of its folder says; () where it says none."""
+    rank = rank_in_name(path.parent.name)
+    if rank is None or any(window.rank_from != "order" for window in windows):
+        return ()
+    return tuple(_with_rank(window, rank, FOLDER) for window in windows)
 
 
 def ordered(files: Sequence[File]) -> tuple[list[tuple[Ranked[File], Doubts]], list[File]]:

@@ -115,9 +115,9 @@ class MeshscopeApp(App[str]):
         else:
             super()._handle_exception(error)
 
-    def leave_with(self, line: str) -> None:
-        """Leave for good, with a line that remains in the shell."""
-        self.exit(printable(line))
+    def leave_with(self, line: str, *, code: int = 0) -> None:
+        """Leave for good, with a line that remains in the shell and an exit code."""
+        self.exit(printable(line), return_code=code)
 
     def leave(self, screen: Watch) -> None:
         """Leave for good, with the line that remains in the shell."""

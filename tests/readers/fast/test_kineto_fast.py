@@ -146,6 +146,16 @@ def test_a_file_that_ends_at_any_byte(layout: dict[str, Any]) -> None:
         check(text[:end])
 
 
+@pytest.mark.parametrize("value", ["7,757576", "inf", "-nan(ind)", ".5", "01", "0x1"])
+@pytest.mark.parametrize("size", [97, 5_000, BLOCK])
+def test_numbers_that_json_does_not_have(value: str, size: int) -> None:
+    events = [kernel(n, **({"blocks per SM": "@"} if n % 3 else {})) for n in range(400)]
+    found = check(packed(events).replace(b'"@"', value.encode()), size)
+    assert isinstance(found, Columns)
+    assert sum((*found.repaired.values(), *found.dropped.values())) == 266
+    assert found.read == 400
+
+
 @pytest.mark.parametrize("filler", [b'"', b"}", b"7", b" "])
 def test_what_lies_behind_a_text_is_not_read(filler: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     text = packed(EVENTS[3:6])

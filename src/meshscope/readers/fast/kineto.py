@@ -24,6 +24,7 @@ Small = npt.NDArray[np.int32]
 
 _ROOM = 1 << 14
 _LEAST_REACH, _MOST_REACH = 1 << 12, 1 << 22
+_MOST_MENDED = 1 << 18
 
 
 class FastDocument(Document[Event]):
@@ -77,11 +78,19 @@ class FastDocument(Document[Event]):
             self._reach *= 4
             text = self._scanner.text(at, min(size, at + self._reach))
         try:
-            events = decode(b"[" + text[:end].strip(b" \t\r\n,") + b"]")
+            events = decode(_listed(text[:end]))
         except (msgspec.MsgspecError, RecursionError):
-            return 0
+            end = last_boundary(text[: min(end, _MOST_MENDED)])
+            mended = self._single.renumbered(_listed(text[:end])) if end else None
+            if mended is None:
+                return 0
+            events = mended
         self._gathering.take(events)
         return at + end
+
+
+def _listed(text: bytes) -> bytes:
+    return b"[" + text.strip(b" \t\r\n,") + b"]"
 
 
 class _Codes:

@@ -50,7 +50,11 @@ class Files:
     fresh: Fresh = UNSTATED
 
 
-_RANK_FROM = {"file name": "the names of their files", "order": "their order alone"}
+_RANK_FROM = {
+    "file name": "the names of their files",
+    "folder name": "the names of their folders",
+    "order": "their order alone",
+}
 
 
 def question(scene: Scene) -> Files:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual.binding import Binding, BindingType
 
 from meshscope.analysis.traced import sentence
 from meshscope.run import Opening, Seen, SoFar
@@ -20,6 +22,9 @@ from meshscope.ui.view import PanelView
 if TYPE_CHECKING:
     from meshscope.ui.app import MeshscopeApp
 
+INTERRUPTED = 130
+"""What a shell is told by a command that Ctrl-C ended."""
+
 _STILL = Stance(is_at_end=True)
 
 
@@ -30,6 +35,8 @@ def _said(seen: Seen) -> tuple[object, ...]:
 
 class Traces(Explaining):
     """Looks at an opening several times a second until all is read; leaving ends the reading at once."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "interrupt", show=False, priority=True)]
 
     def __init__(self, opening: Opening, look: Look, *, fps: float = 4.0) -> None:
         super().__init__(look, Scene(None, (), _STILL, is_of_traces=True), of="traces", fps=fps)
@@ -106,6 +113,11 @@ class Traces(Explaining):
 
     def action_leave(self) -> None:
         cast("MeshscopeApp", self.app).leave_with(self.farewell)
+
+    def action_interrupt(self) -> None:
+        """As leaving; while files are being read the shell is told that they were not read to the end."""
+        code = 0 if self.so_far.is_done else INTERRUPTED
+        cast("MeshscopeApp", self.app).leave_with(self.farewell, code=code)
 
     @property
     def farewell(self) -> str:
