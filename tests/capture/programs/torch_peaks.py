@@ -76,7 +76,9 @@ def too_small(recording: Path) -> dict:
     """What is told of a peak of one byte less than what is alive together."""
     own = post(recording, 8)
     account = Account(torch.nn.Linear(2, 2), torch.optim.SGD([torch.zeros(1)]), {"parameters": 40, "gradients": 2})
-    device = SimpleNamespace(is_cuda=False, counters=lambda: SimpleNamespace(reserved=-1, allocated=-1))
+    device = SimpleNamespace(
+        is_cuda=False, capacity_bytes=-1, counters=lambda: SimpleNamespace(reserved=-1, allocated=-1)
+    )
     return msgspec.to_builtins(account.entry(own, device, 1, peak_bytes=41, peak_how="derived"))
 
 
