@@ -84,7 +84,7 @@ def kineto(path: Path, small: Path, ways: list[bool], hta_s: float | None) -> li
     lines = []
     for is_fast in ways:
         way = "fast" if is_fast else "base"
-        runs = 5 if size < 100 * MB else 3 if size < 500 * MB else 1
+        runs = 15 if size < 100 * MB else 5 if size < 500 * MB else 2
         took = child("kineto", path, small, runs, is_fast=is_fast)
         held = child("kineto", path, small, 0, is_fast=is_fast)
         name = f"{size / MB:.0f} MB Kineto JSON, {way}: "

@@ -182,7 +182,7 @@ def test_a_command_that_is_killed_takes_its_readers_along(big: Path, tmp_path: P
     assert not list((tmp_path / "cache").rglob("*.columns"))
 
 
-@pytest.mark.parametrize(("key", "code"), [("q", 0), ("\x03", 0)], ids=["q", "ctrl-c"])
+@pytest.mark.parametrize(("key", "code"), [("q", 0), ("\x03", 130)], ids=["q", "ctrl-c"])
 def test_leaving_the_screen_while_traces_are_read_ends_it_at_once(
     big: Path, tmp_path: Path, key: str, code: int
 ) -> None:

@@ -42,7 +42,7 @@ def test_the_text_names_the_late_rank_its_cost_and_since_when() -> None:
     assert "waiting: 20 collectives matched over 4 ranks, their ends within 0 ns;" in text
     assert "rank 1 came last to 4 of 20 collectives and held up each other rank 400 ms (20.5 % of 1.95 s)" in text
     assert "since step 1: its device idles 400 ms longer than the median rank's" in text
-    assert "late in 4 of 5 steps, and mostly rank 1: look at its device" in text
+    assert "late in 4 of 5 steps, and mostly rank 1: look at it" in text
 
 
 def test_no_line_of_it_is_wider_than_a_plain_terminal() -> None:
