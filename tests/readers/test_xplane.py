@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from made_traces import UNIX_NS, Line, XSpace
 
 from meshscope import config
 from meshscope.errors import TraceError
 from meshscope.readers import read
+from meshscope.readers.xplane_lines import _Met
 from meshscope.spans import Kind, Window
 
 US = 1_000_000  # picoseconds
@@ -374,3 +376,11 @@ def test_a_file_that_is_cut_before_the_names_of_its_operations_says_so(tmp_path:
     content = made.content()
     (tmp_path / "a.xplane.pb").write_bytes(content[: len(content) // 2])
     assert "the file was cut" in why_none(tmp_path / "a.xplane.pb")
+
+
+@pytest.mark.parametrize("number", [3, 1 << 40])
+def test_a_line_tells_which_names_it_has_however_large_their_numbers(number: int) -> None:
+    found = _Met(np.array([1, 2, number], dtype=np.int64))
+    found.add(np.array([number, 1, number], dtype=np.int64))
+    assert found.ids == {1, number}
+    assert _Met(np.empty(0, dtype=np.int64)).ids == frozenset()

@@ -32,7 +32,8 @@ def compile_rows(plane: Plane | None, tables: Tables) -> Rows:
 
 def _named(plane: Plane, tables: Tables, matches: Callable[[str], object]) -> list[Rows]:
     wanted = [number for number, name in plane.event_names.items() if matches(name)]
-    pieces = ((line.name, piece) for line in plane.lines for piece in line.pieces()) if wanted else ()
+    lines = [line for line in plane.lines if not line.raw.ids.isdisjoint(wanted)] if wanted else []
+    pieces = ((line.name, piece) for line in lines for piece in line.pieces())
     return [rows for name, piece in pieces if len(rows := _of_piece(plane, name, piece, wanted, tables))]
 
 

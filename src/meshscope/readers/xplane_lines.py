@@ -54,7 +54,8 @@ class Keeping:
 class RawLine:
     """A line as its file has it. ``count`` events, of which ``believed`` have a name and a time that can be.
 
-    ``first_ns`` and ``last_ns`` bound the starts of those; ``dropped`` counts the others by reason.
+    ``first_ns`` and ``last_ns`` bound the starts of those, ``ids`` are the metadata ids that they have; ``dropped``
+    counts the others by reason.
     """
 
     content: Content
@@ -66,6 +67,7 @@ class RawLine:
     believed: int = 0
     first_ns: int = _NO_EVENT[0]
     last_ns: int = _NO_EVENT[1]
+    ids: frozenset[int] = frozenset()
     dropped: Counter[str] = field(default_factory=Counter)
     kept: list[Events] | None = None
 
@@ -84,6 +86,7 @@ def raw_line(content: Content, place: tuple[int, int], walk: Walk, named: Ints, 
     line = RawLine(content, place, walk, kept=[] if keeping.takes(place[1] - place[0]) else None)
     shell: list[bytes] = []
     first_ps, last_ps = _NO_EVENT
+    met = _Met(named)
     for piece, walked in _walked(content, *place, walk):
         shell += [piece[first:last] for first, last in walked.others]
         count = len(walked.events)
@@ -96,8 +99,10 @@ def raw_line(content: Content, place: tuple[int, int], walk: Walk, named: Ints, 
         keep = _believed(metadata, offset_ps, duration_ps, named, line.dropped)
         offset_ps = offset_ps if keep is None else offset_ps[keep]
         if len(offset_ps):
+            met.add(metadata if keep is None else metadata[keep])
             line.believed += len(offset_ps)
             first_ps, last_ps = min(first_ps, int(offset_ps.min())), max(last_ps, int(offset_ps.max()))
+    line.ids = met.ids
     content.passed(place[1] - place[0], line.count)
     told = message("Line").FromString(b"".join(shell))
     line.name, line.timestamp_ns = told.name.decode("utf-8", "replace"), told.timestamp_ns
@@ -107,6 +112,28 @@ def raw_line(content: Content, place: tuple[int, int], walk: Walk, named: Ints, 
     elif line.believed:
         line.first_ns, line.last_ns = (line.timestamp_ns + ps // 1000 for ps in (first_ps, last_ps))
     return line
+
+
+_MOST_FLAGS = 1 << 18
+
+
+class _Met:
+    """Which ids were met, of those that have a name. Flags cost a tenth of sorting; ids that are large are sorted."""
+
+    def __init__(self, named: Ints) -> None:
+        is_small = len(named) > 0 and named[0] >= 0 and named[-1] < _MOST_FLAGS
+        self._flags = np.zeros(int(named[-1]) + 1, dtype=np.bool_) if is_small else None
+        self._others: set[int] = set()
+
+    def add(self, ids: Ints) -> None:
+        if self._flags is not None:
+            self._flags[ids] = True
+        else:
+            self._others.update(np.unique(ids).tolist())
+
+    @property
+    def ids(self) -> frozenset[int]:
+        return frozenset(self._others if self._flags is None else np.flatnonzero(self._flags).tolist())
 
 
 def _walked(content: Content, at: int, end: int, walk: Walk) -> Iterator[tuple[bytes, Walked]]:
