@@ -11,8 +11,9 @@ from made_traces import UNIX_NS, Line, XSpace
 
 from meshscope import config
 from meshscope.errors import TraceError
-from meshscope.readers import read
+from meshscope.readers import read, xplane_rows
 from meshscope.readers.xplane_lines import _Met
+from meshscope.readers.xplane_rows import Gathering, Tables
 from meshscope.spans import Kind, Window
 
 US = 1_000_000  # picoseconds
@@ -384,3 +385,19 @@ def test_a_line_tells_which_names_it_has_however_large_their_numbers(number: int
     found.add(np.array([number, 1, number], dtype=np.int64))
     assert found.ids == {1, number}
     assert _Met(np.empty(0, dtype=np.int64)).ids == frozenset()
+
+
+@pytest.mark.parametrize("count", [0, 1, 99, 100, 101, 200])
+def test_rows_are_gathered_whole_wherever_their_parts_end(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 100 and 200 nothing is left when the last are asked for."""
+    monkeypatch.setattr(xplane_rows, "_WAITING", 100)
+    tables = Tables()
+    gathering = Gathering()
+    for at in range(count):
+        name = tables.names.codes([f"fusion.{at % 7}"])
+        time_ns = np.array([count - at], dtype=np.int64)
+        gathering.add(tables.rows(name, time_ns, time_ns + 1, lane="XLA Ops", rules=()))
+    rows = gathering.by_start()
+    assert rows.start_ns.tolist() == list(range(1, count + 1))
+    assert len(rows.kind) == len(rows.size_bytes) == count
+    assert set(rows.size_bytes.tolist()) <= {-1}

@@ -103,6 +103,8 @@ class Gathering:
         for name in Rows.__dataclass_fields__:
             column = np.concatenate([getattr(part, name) for part in parts])
             growing = self._columns.setdefault(name, Growing(column.dtype))
+            if not len(column):  # nothing is left of the last parts: not a column of one value
+                continue
             if name not in _TIMES and (column == -1).all():  # unknown, which takes no room where all is that
                 growing.skip(len(column))
             else:
