@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from made_traces import UNIX_NS, Line, XSpace
 
-from meshscope import config
+from meshscope import config, kinds
 from meshscope.errors import TraceError
 from meshscope.readers import read, xplane_rows
 from meshscope.readers.xplane_lines import _Met
@@ -396,7 +396,7 @@ def test_rows_are_gathered_whole_wherever_their_parts_end(count: int, monkeypatc
     for at in range(count):
         name = tables.names.codes([f"fusion.{at % 7}"])
         time_ns = np.array([count - at], dtype=np.int64)
-        gathering.add(tables.rows(name, time_ns, time_ns + 1, lane="XLA Ops", rules=()))
+        gathering.add(tables.rows(name, time_ns, time_ns + 1, lane="XLA Ops", rules=kinds.INSTRUCTIONS))
     rows = gathering.by_start()
     assert rows.start_ns.tolist() == list(range(1, count + 1))
     assert len(rows.kind) == len(rows.size_bytes) == count
