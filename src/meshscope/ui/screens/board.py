@@ -321,7 +321,8 @@ class Board(Screen[None]):
         answered = self._view(self._panel("findings")).asking.answers.get(self.scene.selected)
         if self._focused != "findings" or not self._chooses_within or answered is None:
             return None
-        return cast("Finding", answered.answer.findings[self._picked])
+        found = answered.answer.findings
+        return cast("Finding", found[min(self._picked, len(found) - 1)])  # a live run may have lost some since
 
     @work(exclusive=True, group="timeline")
     async def _lay_out(self, run: Run, finding: Finding | None) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from meshscope.analysis.lanes import Lanes
+from meshscope.analysis.lanes import COLLECTIVES, Lanes
 from meshscope.analysis.waiting import Waiting
-from meshscope.intervals import Intervals
 from meshscope.kinds import Kind
 from meshscope.spans import SpanTable, Window
 from meshscope.ui.marks.cells import Line
-from meshscope.ui.timeline.going import chosen, matching
+from meshscope.ui.timeline.going import chosen, lane_of, matching
 from meshscope.ui.timeline.state import State, current
 from meshscope.units import counted, duration, percent, printable, ratio, size
 
@@ -88,6 +87,8 @@ def _launch(spans: SpanTable, row: int) -> list[str]:
     if launch >= 0:
         ahead = duration(int(spans.start_ns[row] - spans.start_ns[launch]))
         return [f"asked for {ahead} before by {_name(spans, launch)}"]
+    if spans.kind[row] not in (Kind.LAUNCH, Kind.HOST):  # nothing else asks for work, and counting goes over all spans
+        return []
     asked = int((spans.link == row).sum())
     return [f"asks for {counted(asked, 'span')} of work"] if asked else []
 
@@ -95,9 +96,9 @@ def _launch(spans: SpanTable, row: int) -> list[str]:
 def _communication(lanes: Lanes, number: int, row: int, waits: Waiting) -> list[str]:
     window = lanes.windows[number]
     start_ns, end_ns = times(lanes, number, row)
-    exposed = lanes.exposed[window.rank] & Intervals(np.array([start_ns]), np.array([end_ns]))
-    share = ratio(exposed.total_ns, end_ns - start_ns)
-    words = [f"{duration(exposed.total_ns)} exposed ({percent(share)} of it)"] if end_ns > start_ns else []
+    exposed_ns = _exposed_ns(lanes, window.rank, start_ns, end_ns)
+    share = ratio(exposed_ns, end_ns - start_ns)
+    words = [f"{duration(exposed_ns)} exposed ({percent(share)} of it)"] if end_ns > start_ns else []
     found = waits.windows.get(window)
     at = np.flatnonzero(found.row == row) if found is not None else np.empty(0, dtype=np.int64)
     if found is None or not len(at):
@@ -106,6 +107,14 @@ def _communication(lanes: Lanes, number: int, row: int, waits: Waiting) -> list[
     transfer_ns = end_ns - start_ns - wait_ns
     who = "" if last < 0 else " (it came last itself)" if last == window.rank else f" for rank {last}"
     return [f"waits {duration(wait_ns)}{who}, transfers {duration(transfer_ns)}", *words]
+
+
+def _exposed_ns(lanes: Lanes, rank: int, start_ns: int, end_ns: int) -> int:
+    """By running totals: this is asked for every frame."""
+    lane = lane_of(lanes, rank, COLLECTIVES)
+    edges = np.array([start_ns, end_ns], dtype=np.int64)
+    parts = [covered for meaning, covered in lane.layers if meaning in ("exposed", "wait")] if lane is not None else []
+    return sum(int(np.diff(part.upto(edges))[0]) for part in parts)
 
 
 def _measured(lanes: Lanes, state: State) -> list[Line]:
@@ -138,4 +147,4 @@ def _measured(lanes: Lanes, state: State) -> list[Line]:
     return lines
 
 
-_MOST_SEARCHED = 1_000_000
+_MOST_SEARCHED = 200_000
