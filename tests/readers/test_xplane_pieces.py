@@ -20,6 +20,7 @@ from meshscope.errors import TraceError
 from meshscope.readers import read, time_bounds, xplane_content, xplane_events, xplane_lines
 from meshscope.readers.stream import Source
 from meshscope.readers.xplane_content import Content, content_of
+from meshscope.readers.xplane_days import Days, largest
 from meshscope.readers.xplane_messages import message
 from meshscope.readers.xplane_space import space
 from meshscope.readers.xplane_wire import NO_FIELD, events, fields
@@ -93,13 +94,30 @@ def test_a_line_whose_name_and_time_follow_its_events_is_the_same() -> None:
     assert (line.name, piece.start_ns.tolist(), piece.end_ns.tolist()) == ("XLA Ops", [8], [9])
 
 
-@given(st.lists(st.tuples(st.integers(-9, 9), st.integers(-5, 5)), min_size=1, max_size=30), st.integers(1, 4))
-def test_strays_by_days_are_the_strays_of_all_at_once(times: list[tuple[int, int]], pieces: int) -> None:
-    """Around the bounds of days and of gaps of a day."""
-    start_ns = np.array([day * DAY_NS + beside for day, beside in times], dtype=np.int64)
+EVENTS_OF_LINES = st.lists(
+    st.tuples(st.integers(-9, 9), st.integers(-5, 5), st.integers(0, 2)), min_size=1, max_size=30
+)
+
+
+@given(
+    st.lists(EVENTS, min_size=1, max_size=30),
+    st.integers(1, 4),
+    st.tuples(*(st.integers(-(10**15), 10**15) for _ in range(3))),
+)
+def test_strays_by_days_are_the_strays_of_all_at_once(
+    times: list[tuple[int, int, int]], pieces: int, begins_ns: tuple[int, int, int]
+) -> None:
+    """Around the bounds of days and of gaps of a day, on lines whose days begin anywhere."""
+    start_ns = np.array([day * DAY_NS + beside for day, beside, _ in times], dtype=np.int64)
+    line = np.array([line for *_, line in times])
     expected = time_bounds.strays(start_ns, np.ones(len(start_ns), dtype=bool))
-    parts = [part for part in np.array_split(start_ns, pieces) if len(part)]
-    (first_ns, last_ns), count = xplane_lines._largest(xplane_lines._days(parts))  # the bounds alone
+    lines = [Days() for _ in begins_ns]
+    for number, begin_ns in enumerate(begins_ns):
+        for part in np.array_split((start_ns[line == number] - begin_ns) * 1000 + 999, pieces):
+            if len(part):
+                lines[number].add(part)
+    found = [day for one, begin_ns in zip(lines, begins_ns, strict=True) for day in one.since(begin_ns)]
+    (first_ns, last_ns), count = largest(found)  # the bounds alone
     assert ((start_ns < first_ns) | (start_ns > last_ns)).tolist() == expected.tolist()
     assert count == int(expected.sum())
 

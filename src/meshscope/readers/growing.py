@@ -6,12 +6,14 @@ What the C library's heap gets back in pieces stays with the process, and a tabl
 from __future__ import annotations
 
 import mmap
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 _PAGES_BYTES = 1 << 18
+_HUGE_BYTES = 1 << 23
 _INT32 = np.iinfo(np.int32)
 
 Column = npt.NDArray[Any]
@@ -25,7 +27,16 @@ def room(count: int, dtype: npt.DTypeLike) -> Column:
 
 def _pages(size: int) -> mmap.mmap:
     # Pages shared with nobody: others cannot grow in place.
-    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    _make_huge(pages)
+    return pages
+
+
+def _make_huge(pages: mmap.mmap) -> None:
+    """Ask for large pages where there is much to hold: a 500th of the page faults, and fewer misses of a sort."""
+    if len(pages) >= _HUGE_BYTES and (huge := getattr(mmap, "MADV_HUGEPAGE", None)) is not None:
+        with suppress(OSError):  # a kernel without them serves small ones
+            pages.madvise(huge)
 
 
 def filled(count: int, dtype: npt.DTypeLike, value: int) -> Column:
@@ -98,6 +109,7 @@ class Growing:
             self._pages = _pages(max(size, _PAGES_BYTES))
         elif size > len(self._pages):
             self._pages.resize(2 * size)  # pages that nothing was written to take no room
+            _make_huge(self._pages)
         np.frombuffer(self._pages, dtype=self._dtype, offset=self._used * width, count=len(part))[:] = part
 
     def _widen(self, dtype: np.dtype[Any]) -> None:

@@ -23,6 +23,7 @@ from meshscope.readers.time_bounds import (
     TOO_LONG,
 )  # fmt: skip
 from meshscope.readers.xplane_content import Content
+from meshscope.readers.xplane_days import ALWAYS, Days, largest
 from meshscope.readers.xplane_events import Events, Walk, Walked
 from meshscope.readers.xplane_messages import message
 
@@ -32,9 +33,6 @@ Mask = npt.NDArray[np.bool_]
 NAMELESS = "an event whose name is not in the file"
 
 PIECE_BYTES = 1 << 20
-_NO_EVENT = np.iinfo(np.int64).max, np.iinfo(np.int64).min
-ALWAYS = _NO_EVENT[1], _NO_EVENT[0]
-"""Bounds in which every time lies."""
 
 
 class Keeping:
@@ -54,8 +52,8 @@ class Keeping:
 class RawLine:
     """A line as its file has it. ``count`` events, of which ``believed`` have a name and a time that can be.
 
-    ``first_ns`` and ``last_ns`` bound the starts of those, ``ids`` are the metadata ids that they have; ``dropped``
-    counts the others by reason.
+    ``first_ns`` and ``last_ns`` bound the starts of those, ``days`` tells how they lie between, ``ids`` are the
+    metadata ids that they have; ``dropped`` counts the others by reason.
     """
 
     content: Content
@@ -65,10 +63,11 @@ class RawLine:
     timestamp_ns: int = 0
     count: int = 0
     believed: int = 0
-    first_ns: int = _NO_EVENT[0]
-    last_ns: int = _NO_EVENT[1]
+    first_ns: int = ALWAYS[1]
+    last_ns: int = ALWAYS[0]
     ids: frozenset[int] = frozenset()
     dropped: Counter[str] = field(default_factory=Counter)
+    days: Days = field(default_factory=Days)
     kept: list[Events] | None = None
 
     def pieces(self) -> Iterator[Events]:
@@ -85,7 +84,6 @@ def raw_line(content: Content, place: tuple[int, int], walk: Walk, named: Ints, 
     """A line after once over it. Raises DecodeError where any of it is no protobuf."""
     line = RawLine(content, place, walk, kept=[] if keeping.takes(place[1] - place[0]) else None)
     shell: list[bytes] = []
-    first_ps, last_ps = _NO_EVENT
     met = _Met(named)
     for piece, walked in _walked(content, *place, walk):
         shell += [piece[first:last] for first, last in walked.others]
@@ -101,7 +99,7 @@ def raw_line(content: Content, place: tuple[int, int], walk: Walk, named: Ints, 
         if len(offset_ps):
             met.add(metadata if keep is None else metadata[keep])
             line.believed += len(offset_ps)
-            first_ps, last_ps = min(first_ps, int(offset_ps.min())), max(last_ps, int(offset_ps.max()))
+            line.days.add(offset_ps)
     line.ids = met.ids
     content.passed(place[1] - place[0], line.count)
     told = message("Line").FromString(b"".join(shell))
@@ -110,7 +108,7 @@ def raw_line(content: Content, place: tuple[int, int], walk: Walk, named: Ints, 
         line.believed = 0
         line.dropped = Counter({OUT_OF_RANGE if line.timestamp_ns > 0 else TOO_EARLY: line.count} if line.count else {})
     elif line.believed:
-        line.first_ns, line.last_ns = (line.timestamp_ns + ps // 1000 for ps in (first_ps, last_ps))
+        line.first_ns, line.last_ns = line.days.bounds(line.timestamp_ns)
     return line
 
 
@@ -224,38 +222,8 @@ def lines_of(raw: Iterable[RawLine], named: Ints) -> tuple[list[Line], int]:
     last_ns = max((one.last_ns for one in believed), default=0)
     if last_ns - first_ns <= DAY_NS:
         return lines, 0
-    days = _days(piece.start_ns for line in lines for piece in line.pieces())
-    bounds_ns, strays = _largest(days)
+    bounds_ns, strays = largest(day for one in believed for day in one.days.since(one.timestamp_ns))
     return [replace(line, bounds_ns=bounds_ns) for line in lines], strays
-
-
-def _days(starts_ns: Iterable[Ints]) -> list[tuple[int, int, int]]:
-    """The first and the last time of every day on which there is one, and how many there are, in order."""
-    days: dict[int, tuple[int, int, int]] = {}
-    for some_ns in starts_ns:
-        start_ns = np.sort(some_ns)
-        day = start_ns // DAY_NS
-        begins = np.flatnonzero(np.diff(day, prepend=day[0] - 1))
-        ends = np.append(begins[1:], len(day))
-        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
-            first, last, count = days.get(int(day[begin]), (*_NO_EVENT, 0))
-            times = int(start_ns[begin]), int(start_ns[end - 1])
-            days[int(day[begin])] = min(first, times[0]), max(last, times[1]), count + end - begin
-    return [days[day] for day in sorted(days)]
-
-
-def _largest(days: list[tuple[int, int, int]]) -> tuple[tuple[int, int], int]:
-    """Bounds of the part with most events, and how many lie outside; see :func:`time_bounds.strays`."""
-    parts = [days[0]]
-    for first, last, count in days[1:]:
-        if first - parts[-1][1] <= DAY_NS:
-            parts[-1] = (parts[-1][0], last, parts[-1][2] + count)
-        else:
-            parts.append((first, last, count))
-    ranked = sorted(parts, key=lambda part: part[2])
-    if len(ranked) > 1 and ranked[-1][2] == ranked[-2][2]:
-        return ALWAYS, 0
-    return ranked[-1][:2], sum(part[2] for part in ranked[:-1])
 
 
 def _believed(metadata: Ints, offset_ps: Ints, duration_ps: Ints, named: Ints, dropped: Counter[str]) -> Mask | None:
