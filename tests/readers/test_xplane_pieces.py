@@ -94,16 +94,11 @@ def test_a_line_whose_name_and_time_follow_its_events_is_the_same() -> None:
     assert (line.name, piece.start_ns.tolist(), piece.end_ns.tolist()) == ("XLA Ops", [8], [9])
 
 
-EVENTS_OF_LINES = st.lists(
-    st.tuples(st.integers(-9, 9), st.integers(-5, 5), st.integers(0, 2)), min_size=1, max_size=30
-)
+EVENT = st.tuples(st.integers(-9, 9), st.integers(-5, 5), st.integers(0, 2))
+BEGIN_NS = st.integers(-(10**15), 10**15)
 
 
-@given(
-    st.lists(EVENTS, min_size=1, max_size=30),
-    st.integers(1, 4),
-    st.tuples(*(st.integers(-(10**15), 10**15) for _ in range(3))),
-)
+@given(st.lists(EVENT, min_size=1, max_size=30), st.integers(1, 4), st.tuples(BEGIN_NS, BEGIN_NS, BEGIN_NS))
 def test_strays_by_days_are_the_strays_of_all_at_once(
     times: list[tuple[int, int, int]], pieces: int, begins_ns: tuple[int, int, int]
 ) -> None:
