@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meshscope.intervals import Intervals, complement, difference, intersection, union, window
+from meshscope.intervals import Intervals, complement, covered_ns, difference, intersection, union, window
 
 Pairs = list[tuple[int, int]]
 
@@ -74,3 +74,10 @@ def test_a_window_keeps_what_lies_inside(drawn: Pairs, start: int, end: int) -> 
 
 def test_intervals_that_touch_become_one() -> None:
     assert intervals([(0, 5), (5, 9)]).start_ns.tolist() == [0]
+
+
+@given(pairs, pairs)
+def test_how_much_is_covered_counts_the_ticks_in_each_stretch(drawn: Pairs, stretches: Pairs) -> None:
+    bounds = np.array([(min(ends), max(ends)) for ends in stretches], dtype=np.int64).reshape(-1, 2)
+    counted = covered_ns(intervals(drawn), bounds[:, 0], bounds[:, 1])
+    assert counted.tolist() == [len(drawn_ticks(drawn) & set(range(start, end))) for start, end in bounds.tolist()]

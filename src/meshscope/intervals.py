@@ -16,6 +16,7 @@ from meshscope import fast
 Ns = npt.NDArray[np.int64]
 
 _NONE: Ns = np.empty(0, dtype=np.int64)
+_ZERO: Ns = np.zeros(1, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,3 +125,18 @@ def window(a: Intervals, start_ns: int, end_ns: int) -> Intervals:
     starts, ends = np.maximum(a.start_ns, start_ns), np.minimum(a.end_ns, end_ns)
     keep = ends > starts
     return Intervals(starts[keep], ends[keep])
+
+
+def covered_ns(a: Intervals, start_ns: Ns, end_ns: Ns) -> Ns:
+    """How much of ``a`` lies inside each ``[start_ns, end_ns)``; three columns of shape (k,), none of them sorted."""
+    if not len(a):
+        return np.zeros(len(start_ns), dtype=np.int64)
+    before_ns = np.concatenate((_ZERO, np.cumsum(a.end_ns - a.start_ns)))
+
+    def until(at_ns: Ns) -> Ns:
+        ended = np.searchsorted(a.end_ns, at_ns, side="right")
+        begun_ns = at_ns - a.start_ns[np.minimum(ended, len(a) - 1)]
+        found: Ns = before_ns[ended] + np.where(ended < len(a), np.maximum(begun_ns, 0), 0)
+        return found
+
+    return until(end_ns) - until(start_ns)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from measured import MS, measured, noisy, work, works
 
-from meshscope.analysis.change import Change, Quantity, change
+from meshscope.analysis.change import Change, Quantity, change, judgement
 from meshscope.analysis.difference import FEWEST
 from meshscope.analysis.figures import Figures
 
@@ -234,3 +234,27 @@ def test_a_fault_that_was_injected_on_both_sides_is_said_first() -> None:
     found = pair(gpu(1, faults=("same key",)), gpu(2, faults=("same key",)))
     assert not any("injected" in what for what in found.differs)
     assert found.basis[0] == "Both sides ran with injected same key."
+
+
+def test_between_frameworks_collectives_are_matched_and_kernels_are_not() -> None:
+    a = works(work("all_reduce", [10, 10, 10], kind="collective"), work("aten::mm", [20, 20, 20]))
+    b = works(work("all_reduce", [30, 30, 30], kind="collective"), work("dot.17", [20, 20, 20]),
+              work("all_gather", [5, 5, 5], kind="collective"))  # fmt: skip
+    found = pair(gpu(1, works=a), gpu(2, works=b, framework="jax", strategy="pmap", title="pmap"))
+    assert [(row.name, row.how) for row in found.works] == [("all_reduce", "slower"), ("all_gather", "new")]
+    assert any("PyTorch and JAX name the same kernels differently" in note for note in found.basis)
+
+
+def test_two_strategies_of_one_framework_are_compared_kernel_by_kernel() -> None:
+    a, b = works(work("mm", [10, 10, 10])), works(work("mm", [30, 30, 30]))
+    found = pair(gpu(1, works=a), gpu(2, works=b, strategy="fsdp", title="fsdp"))
+    assert (found.title, found.works[0].name, found.works[0].how) == ("ddp → fsdp", "mm", "slower")
+    assert not any("name the same kernels differently" in note for note in found.basis)
+
+
+def test_a_judgement_calls_the_sides_what_it_is_told_to() -> None:
+    crowded = cpu(2, others=1.4, slow=True)
+    found = judgement([cpu(1)], [crowded], called=("ddp", "fsdp"))
+    assert found.why == "other programs used 1.4 of 2 cores while fsdp was measured"
+    short = measured([50.0] * 3)
+    assert judgement([short], [gpu(2)], called=("ddp", "fsdp")).why.startswith("ddp has 3 unprofiled steps")

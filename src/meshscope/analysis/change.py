@@ -12,7 +12,7 @@ from meshscope.analysis import likeness
 from meshscope.analysis.difference import BETWEEN_LOG, CONFIDENCE, Estimate, Side, sides, step_time, waiting
 from meshscope.analysis.figures import PARTS, Figures
 from meshscope.analysis.noise import t_quantile
-from meshscope.analysis.work_changes import WorkChange, work_changes
+from meshscope.analysis.work_changes import WorkChange, names_differ, work_changes
 from meshscope.units import counted, milliseconds
 
 FASTER, SLOWER, SAME, UNSURE = "faster", "slower", "no difference", "cannot say"
@@ -77,30 +77,43 @@ class Change:
 def change(a: Sequence[Figures], b: Sequence[Figures]) -> Change:
     """Of one strategy or trace; several Figures on a side are repeats of the same thing."""
     before, after, is_quiet = sides(a, b)
-    refusal = next((why for x in a for y in b if (why := likeness.other(x, y))), "") or _unlike_repeats(a, b)
-    why_unsure = refusal or likeness.unsure(before, after)
-    found = _Found(None, UNSURE, why_unsure) if why_unsure else _judged(before, after)
+    found = judgement(a, b)
     return Change(
         strategy=a[0].strategy if a[0].strategy == b[0].strategy else "",
         a_title=a[0].title,
         b_title=b[0].title,
         verdict=found.verdict,
         why=found.why,
-        quantities=_quantities(a, b, found, refusal),
+        quantities=_quantities(a, b, found, _refusal(a, b)),
         works=work_changes(a, b),
         profiled_steps=(_profiled(a), _profiled(b)),
         differs=likeness.changed(a, b),
-        basis=_basis(before, after, is_quiet=is_quiet) if found.step is not None else (),
+        basis=(*(_basis(before, after, is_quiet=is_quiet) if found.step is not None else ()), *names_differ(a, b)),
     )
 
 
 @dataclass(frozen=True)
-class _Found:
-    """The verdict, why, and the step time it rests on (None where nothing can be said of it)."""
+class Judgement:
+    """``verdict``: faster, slower, no difference or cannot say of B; why, and the step time that it rests on.
+
+    ``step`` is None where nothing can be said of the step time.
+    """
 
     step: Estimate | None
     verdict: str
     why: str
+
+
+def judgement(a: Sequence[Figures], b: Sequence[Figures], *, called: tuple[str, str] = ("A", "B")) -> Judgement:
+    """The verdict on the step time alone; ``called`` is what the sides are called where the reason names one."""
+    before, after, _ = sides(a, b)
+    why = _refusal(a, b) or likeness.unsure(before, after, called=called)
+    return Judgement(None, UNSURE, why) if why else _judged(before, after, called)
+
+
+def _refusal(a: Sequence[Figures], b: Sequence[Figures]) -> str:
+    """Why the sides are not of one job; "" where they are, as far as both say."""
+    return next((why for x in a for y in b if (why := likeness.other(x, y))), "") or _unlike_repeats(a, b)
 
 
 def _unlike_repeats(a: Sequence[Figures], b: Sequence[Figures]) -> str:
@@ -112,30 +125,30 @@ def _unlike_repeats(a: Sequence[Figures], b: Sequence[Figures]) -> str:
     return ""
 
 
-def _judged(a: Side, b: Side) -> _Found:
+def _judged(a: Side, b: Side, called: tuple[str, str]) -> Judgement:
     """By the steps' length; by their waiting where that shows what the length alone does not."""
-    step, crowd = step_time(a, b), likeness.crowd(a, b)
+    step, crowd = step_time(a, b), likeness.crowd(a, b, called=called)
     span = f"a step is {_longer(step.change)} ({_signed(step.low)} … {_signed(step.high)})"
     if step.direction and not crowd:
-        return _Found(step, SLOWER if step.direction > 0 else FASTER, span)
+        return Judgement(step, SLOWER if step.direction > 0 else FASTER, span)
     for name, wait in waiting(a, b).items():
         if wait.direction * step.change > 0 and not (crowd and name == "idle"):
             return _by_waiting(step, name, wait)
     if crowd:
-        return _Found(replace(step, low=math.nan, high=math.nan), UNSURE, crowd)
+        return Judgement(replace(step, low=math.nan, high=math.nan), UNSURE, crowd)
     smallest = f"less than {step.resolution * 100:.0f} % would not show"
     if step.resolution > USEFUL_FRAC:
-        return _Found(step, UNSURE, f"the steps scatter so much that {smallest}")
-    return _Found(step, SAME, f"{span}: {smallest}")
+        return Judgement(step, UNSURE, f"the steps scatter so much that {smallest}")
+    return Judgement(step, SAME, f"{span}: {smallest}")
 
 
-def _by_waiting(step: Estimate, name: str, wait: Estimate) -> _Found:
+def _by_waiting(step: Estimate, name: str, wait: Estimate) -> Judgement:
     """Of the step's own interval, what the waiting leaves: it cannot have become less longer than its waits."""
     is_more = wait.direction > 0
     took = f"{milliseconds(abs(wait.b - wait.a))} ms {'longer' if is_more else 'less'}"
     waits = f"waits {took} for its data" if name == "data" else f"leaves the cores idle {took}"
     known = replace(step, low=max(step.low, wait.low)) if is_more else replace(step, high=min(step.high, wait.high))
-    return _Found(known, SLOWER if is_more else FASTER, f"a step {waits} and is {_longer(step.change)}")
+    return Judgement(known, SLOWER if is_more else FASTER, f"a step {waits} and is {_longer(step.change)}")
 
 
 def _longer(frac: float) -> str:
@@ -146,7 +159,7 @@ def _signed(frac: float) -> str:
     return f"{'+' if frac >= 0 else '−'}{abs(frac) * 100:.1f} %"
 
 
-def _quantities(a: Sequence[Figures], b: Sequence[Figures], found: _Found, refusal: str) -> tuple[Quantity, ...]:
+def _quantities(a: Sequence[Figures], b: Sequence[Figures], found: Judgement, refusal: str) -> tuple[Quantity, ...]:
     told = {FASTER: "less", SLOWER: "more"}.get(found.verdict, found.verdict)
     known = found.step
     if known is None:

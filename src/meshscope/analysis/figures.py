@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -65,11 +65,16 @@ class Figures:
 
 def figures(run: Run) -> Figures:
     """Of a recording, or of native traces (which have no measured step)."""
+    kept, left_ns = _largest(works(run))
+    return replace(paced(run), parts_ns=_parts(run), works=kept, works_left_ns=left_ns)
+
+
+def paced(run: Run) -> Figures:
+    """Without what was profiled: all that a verdict on the step time rests on."""
     here, found = run.experiment, measured_steps(run)
     shared = load(run, found.start_ns, found.end_ns)
     peaks = [(rank.peak_bytes, rank.peak_how) for rank in memory(run) if rank.peak_bytes is not None]
     peak_bytes, peak_how = max(peaks, default=(-1, ""))
-    kept, left_ns = _largest(works(run))
     return Figures(
         strategy=here.strategy,
         title=here.strategy or here.title,
@@ -91,9 +96,9 @@ def figures(run: Run) -> Figures:
         others_cores=_rounded(shared.others),
         idle_cores=_rounded(shared.idle),
         finished_steps=len(np.unique(run.steps.step)),
-        parts_ns=_parts(run),
-        works=kept,
-        works_left_ns=left_ns,
+        parts_ns={},
+        works=Works((), 0, ()),
+        works_left_ns=0.0,
         peak_bytes=peak_bytes,
         peak_how=peak_how,
         world=(world := max((window.world for window in run.windows), default=0)),

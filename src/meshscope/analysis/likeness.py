@@ -37,9 +37,9 @@ def _is_told(values: tuple[object, object]) -> bool:
     return all(value not in ("", 0, "none") for value in values)
 
 
-def unsure(a: Side, b: Side) -> str:
+def unsure(a: Side, b: Side, *, called: tuple[str, str] = ("A", "B")) -> str:
     """Why their step times cannot be told apart or alike; "" where they can."""
-    for name, side in (("A", a), ("B", b)):
+    for name, side in zip(called, (a, b), strict=True):
         for run in side.runs:
             if not run.step_ns:
                 return f"{name} {_stepless(run)}"
@@ -51,9 +51,9 @@ def unsure(a: Side, b: Side) -> str:
     return ""
 
 
-def crowd(a: Side, b: Side) -> str:
+def crowd(a: Side, b: Side, *, called: tuple[str, str] = ("A", "B")) -> str:
     """Who else used the cores while steps were measured, so that their length says little; "" where nobody did."""
-    for name, side in (("A", a), ("B", b)):
+    for name, side in zip(called, (a, b), strict=True):
         cores = crowded(side)
         if side.runs[0].device_kind == "cpu" and cores > QUIET_CORES:
             return f"other programs used {cores:.1f} of {side.runs[0].cores} cores while {name} was measured"

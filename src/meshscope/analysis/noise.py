@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -44,6 +45,12 @@ class Level:
 
 def level(values: Floats) -> Level:
     """Of positive numbers in the order of their steps, shape (n,), n ≥ 1."""
+    return _level(np.ascontiguousarray(values, dtype=np.float64).tobytes())
+
+
+@lru_cache(maxsize=256)  # A live screen asks again every second, of runs that have long ended too.
+def _level(content: bytes) -> Level:
+    values = np.frombuffer(content, dtype=np.float64)
     logs = np.log(values)
     block = block_length(logs > np.median(logs))
     se_log = float(resampled_medians(logs, block).std())

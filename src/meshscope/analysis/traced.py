@@ -72,12 +72,12 @@ def traced(run: Run) -> Traced:
         repaired=sum(sum(count.repaired.values()) for count in counts),
         why="; ".join(reasons) if mean is None else "",
         told="" if run.windows else ", ".join(dict.fromkeys(record.kind for record in run.records)),
-        wait_ns=mean.wait_ns if mean is not None and _knows_waiting(run) else None,
+        wait_ns=mean.wait_ns if mean is not None and knows_waiting(run) else None,
         late=tuple(sorted(one.rank for one in stragglers(run))),
     )
 
 
-def _knows_waiting(run: Run) -> bool:
+def knows_waiting(run: Run) -> bool:
     """Waits that torch on CPU recorded as operators may be a part of the waiting only."""
     is_part = any(window.framework == "torch" and window.device_kind == "cpu" for window in run.windows)
     return _ranks(run) > 1 and not (is_part and waiting(run).unmatched)

@@ -15,6 +15,7 @@ from meshscope.analysis.works import Work
 
 FEWEST = 3
 LEAST_FRAC = 0.001
+NAMES = {"torch": "PyTorch", "jax": "JAX"}
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,10 @@ class WorkChange:
 
 
 def work_changes(a: Sequence[Figures], b: Sequence[Figures]) -> tuple[WorkChange, ...]:
-    """By effect, largest first. Empty where a side has no trace, or only one of them has complete steps."""
+    """By effect, largest first. Empty where a side has no trace, or only one of them has complete steps.
+
+    Between frameworks collectives alone, which go by what they do: see :func:`names_differ`.
+    """
     if not all(run.works.steps for run in (*a, *b)):
         return ()
     if len({run.works.has_steps for run in (*a, *b)}) > 1:
@@ -58,8 +62,10 @@ def work_changes(a: Sequence[Figures], b: Sequence[Figures]) -> tuple[WorkChange
     least_ns = LEAST_FRAC * float(np.mean(spans_ns)) if spans_ns else 0.0
     floor = BETWEEN_LOG.get(a[0].device_kind, max(BETWEEN_LOG.values()))
     left_ns = [max(run.works_left_ns for run in side) for side in (a, b)]
-    rows = []
-    for kind, name in {*before, *after}:
+    keys, rows = {*before, *after}, []
+    if names_differ(a, b):
+        keys = {(kind, name) for kind, name in keys if kind == "collective"}
+    for kind, name in keys:
         old, new = before.get((kind, name)), after.get((kind, name))
         row = _row(kind, name, old, new, floor)
         # What is missing among the largest may be among those that were left out.
@@ -67,6 +73,15 @@ def work_changes(a: Sequence[Figures], b: Sequence[Figures]) -> tuple[WorkChange
         if abs(row.effect_ns) > hidden_ns:
             rows.append(row if abs(row.effect_ns) >= least_ns else replace(row, how=""))
     return tuple(sorted(rows, key=lambda row: (-abs(row.effect_ns), row.kind, row.name)))
+
+
+def names_differ(a: Sequence[Figures], b: Sequence[Figures]) -> tuple[str, ...]:
+    """Why kernels are not matched by their names: two frameworks call the same work differently. Empty where they are."""
+    known = [dict.fromkeys(run.framework for run in side if run.framework) for side in (a, b)]
+    if not all(known) or known[0].keys() & known[1].keys():
+        return ()
+    called = " and ".join(NAMES.get(name, name) for side in known for name in side)
+    return (f"{called} name the same kernels differently: all of their time is compute above; only collectives match.",)
 
 
 def _by_name(runs: Sequence[Figures]) -> dict[tuple[str, str], Work]:

@@ -145,6 +145,7 @@ def footer(
         ("e", "explain", 3),
         ("f", found_word(findings), 0 if findings else 5),
         ("t", "timeline", 2),
+        ("c", "compare", 3),
         ("space", play, 1),
         (named("←→", look), "seek", 4),
         ("<>", "speed", 6),
@@ -153,7 +154,7 @@ def footer(
         ("q", "quit", 0),
     ]
     if is_running:
-        keys.insert(8, ("p", "profile now", 1))
+        keys.insert(9, ("p", "profile now", 1))
     if is_small:
         keys.append(("", "80 × 24 shows more", 1))
     while sum(len(key) + len(word) + 3 for key, word, _ in keys) > width - 1 and max(rank for *_, rank in keys):

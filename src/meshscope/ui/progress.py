@@ -85,6 +85,7 @@ def footer(width: int, look: Look = USUAL, *, runs: int, is_small: bool, finding
         ("e", "explain", 3),
         ("f", found_word(findings), 0 if findings else 3),
         ("t", "timeline", 2),
+        *((("c", "compare", 2),) if runs > 1 else ()),
         ("pgup pgdn", "scroll", 4),
         ("?", "help", 0),
         ("q", "quit", 0),

@@ -57,6 +57,7 @@ class Board(Screen[None]):
         Binding("escape", "restore", "show all", show=False),
         Binding("f", "focus_named('findings')", "findings", show=False),
         Binding("t", "timeline", "timeline", show=False),
+        Binding("c", "strategies", "compare", show=False),
         Binding("pageup", "scroll_lines(1)", "scroll", show=False),
         Binding("pagedown", "scroll_lines(-1)", "scroll", show=False),
         Binding("ctrl+l", "redraw", "draw again", show=False),
@@ -323,6 +324,14 @@ class Board(Screen[None]):
             return None
         found = answered.answer.findings
         return cast("Finding", found[min(self._picked, len(found) - 1)])  # a live run may have lost some since
+
+    def action_strategies(self) -> None:
+        if self.scene.is_of_traces and len(self.scene.runs) < 2:
+            self.say("There is one run only: nothing to compare it with.")
+            return
+        from meshscope.ui.screens.strategies import Strategies
+
+        self.app.push_screen(Strategies(lambda: self.scene, self.look))
 
     @work(exclusive=True, group="timeline")
     async def _lay_out(self, run: Run, finding: Finding | None) -> None:

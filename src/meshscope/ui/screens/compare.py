@@ -34,10 +34,10 @@ def drawn(pair: Change, width: int, look: Look) -> list[Line]:
     """All lines of a pair, ``width`` cells wide; as many as it takes."""
     role = _ROLES.get(pair.verdict, "strong")
     lines: list[Line] = [[(line, role)] for line in wrapped(printable(pair.sentence), width, 4)]
-    lines += [[], _heading(width, "per step", "99 % interval")]
+    lines += [[], _heading(width, pair, "per step", "99 % interval")]
     lines += [_quantity(found, width, look) for found in pair.quantities]
     if pair.works:
-        lines += [[], _heading(width, "what changed", "ms of a step")]
+        lines += [[], _heading(width, pair, "what changed", "ms of a step")]
         most_ns = max(max(_total_ns(work.a), _total_ns(work.b)) for work in pair.works)
         lines += [_work(work, most_ns, width, look) for work in pair.works if work.how]
         if not any(work.how for work in pair.works):
@@ -90,9 +90,10 @@ def _line(name: str, bars: Sequence[list[Piece]], figures: tuple[str, str]) -> l
     return line
 
 
-def _heading(width: int, name: str, last: str) -> Line:
+def _heading(width: int, pair: Change, name: str, last: str) -> Line:
     side = _bar_width(width) + _FIGURE_WIDTH
-    heads = "".join(f" {right(head, side)} " for head in ("A", "B"))
+    titles = ("", "") if pair.strategy else (f" {printable(pair.a_title)}", f" {printable(pair.b_title)}")
+    heads = "".join(f" {right(head + title, side)} " for head, title in zip("AB", titles, strict=True))
     return [(f"{left(name, _NAME_WIDTH)}{heads}{right('B − A', _CHANGE_WIDTH)}  {last}", "quiet")]
 
 
@@ -101,7 +102,10 @@ def _percent(frac: float) -> str:
 
 
 class Compare(Screen[None]):
-    """A and B. Left and right choose among strategies, up and down scroll."""
+    """A and B. Left and right choose among strategies, up and down scroll.
+
+    Leaving the first screen of all leaves the program, and any other goes back to where it was opened.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left,h,shift+tab", "choose(-1)", show=False),
@@ -111,11 +115,12 @@ class Compare(Screen[None]):
         Binding("pageup", "scroll(-10)", show=False),
         Binding("pagedown,space", "scroll(10)", show=False),
         Binding("home", "scroll(-100000)", show=False),
-        Binding("q,escape", "leave", show=False),
+        Binding("q,escape,backspace", "leave", show=False),
     ]
 
-    def __init__(self, found: Changes, look: Look) -> None:
+    def __init__(self, found: Changes, look: Look, *, is_first: bool = True) -> None:
         super().__init__()
+        self._is_first = is_first
         self._found = found
         self._look = look
         self._chosen = 0
@@ -152,7 +157,7 @@ class Compare(Screen[None]):
         keys = [("← →", "strategy")] if len(self._found.changes) > 1 else []
         keys += [("↑ ↓", "scroll")] if is_long else []
         line: list[Piece] = [(" ", "text")]
-        for key, what in (*keys, ("q", "leave")):
+        for key, what in (*keys, ("q", "leave" if self._is_first else "back")):
             line += [(named(key, self._look), "key"), (f" {what}   ", "quiet")]
         return line
 
@@ -165,4 +170,7 @@ class Compare(Screen[None]):
         self._show()
 
     def action_leave(self) -> None:
-        self.app.exit("")
+        if self._is_first:
+            self.app.exit("")
+        else:
+            self.dismiss(None)

@@ -1,0 +1,158 @@
+"""How much longer a step of one run takes than one of another, and in which parts of the step that lies."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from meshscope.analysis import likeness
+from meshscope.analysis.change import SAME, SLOWER, UNSURE, judgement
+from meshscope.analysis.contenders import Contender
+from meshscope.analysis.overlap import exposed_in
+from meshscope.analysis.step_split import FEWEST, StepSplit
+from meshscope.units import counted
+
+WON, LEVEL, UNKNOWN, PROFILED = "won", "level", "unknown", "profiled"
+"""``profiled``: both are native traces, whose steps can be set against each other only as they were profiled."""
+
+UNPROFILED = "unprofiled"
+
+
+@dataclass(frozen=True)
+class GapPart:
+    """``ns`` that the slower one spends more on it in a step; negative where it spends less.
+
+    ``is_clear``: by more than the spreads of both together, over profiled steps; None where there are too few to tell.
+    """
+
+    name: str
+    ns: int
+    is_clear: bool | None
+
+
+@dataclass(frozen=True)
+class Gap:
+    """From ``fast`` to ``slow``: ``total_ns`` a step, which ``parts`` add up to exactly.
+
+    The parts are ``computing`` (hidden communication lies beside it), exposed communication (``waiting`` and
+    ``transfer`` where both runs tell them apart, else ``exposed``), ``copy``, ``idle``, and ``unprofiled``: what the
+    steps without a profiler differ by beyond the profiled ones. Empty where ``untold`` says why they are not known;
+    ``few`` says of how few profiled steps they are, where that leaves open how far they scatter.
+    ``verdict`` is one of WON, LEVEL, UNKNOWN (``why``) and PROFILED; ``least_frac`` the smallest difference that would
+    have shown, as a fraction. ``where`` names the collectives that the additional exposed time lies in.
+    """
+
+    fast: str
+    slow: str
+    total_ns: int
+    times: float
+    parts: tuple[GapPart, ...]
+    verdict: str
+    why: str
+    untold: str
+    few: str
+    least_frac: float
+    where: str
+
+
+def gap(fast: Contender, slow: Contender) -> Gap | None:
+    """None where the step time of either is not known."""
+    if math.isnan(fast.step_ns + slow.step_ns) or not fast.step_ns:
+        return None
+    total_ns = round(slow.step_ns) - round(fast.step_ns)
+    verdict, why, least_frac = _verdict(fast, slow)
+    untold = _untold(fast, slow)
+    return Gap(
+        fast=fast.name,
+        slow=slow.name,
+        total_ns=total_ns,
+        times=slow.step_ns / fast.step_ns,
+        parts=() if untold else _parts(fast, slow, total_ns),
+        verdict=verdict,
+        why=why,
+        untold=untold,
+        few=_few(fast, slow),
+        least_frac=least_frac,
+        where=_where(fast, slow),
+    )
+
+
+def _verdict(fast: Contender, slow: Contender) -> tuple[str, str, float]:
+    """As ``compare`` judges the two, so that both say the same of them."""
+    if fast.is_traced or slow.is_traced:
+        why = likeness.other(fast.figures, slow.figures)
+        return (UNKNOWN, why, math.nan) if why else (PROFILED, "", math.nan)
+    found = judgement([fast.figures], [slow.figures], called=(fast.name, slow.name))
+    if found.step is None or found.verdict == UNSURE:
+        return UNKNOWN, found.why, math.nan
+    if found.verdict == SAME:
+        return LEVEL, "", found.step.resolution
+    if found.verdict == SLOWER:
+        return WON, "", found.step.resolution
+    return UNKNOWN, f"{slow.name} has the shorter steps, {fast.name} takes more samples per second", math.nan
+
+
+def _untold(fast: Contender, slow: Contender) -> str:
+    lacking = next((one.name for one in (fast, slow) if one.split is None), "")
+    return f"no complete step of {lacking} was profiled" if lacking else ""
+
+
+def _few(fast: Contender, slow: Contender) -> str:
+    counts = [one.split.steps for one in (fast, slow) if one.split is not None]
+    if not counts or min(counts) >= FEWEST:
+        return ""
+    return counted(min(counts), "profiled step")
+
+
+def _parts(fast: Contender, slow: Contender, total_ns: int) -> tuple[GapPart, ...]:
+    before, after = fast.split, slow.split
+    assert before is not None
+    assert after is not None
+    is_apart = before.tells_waiting and after.tells_waiting
+    names = ("computing", *(("waiting", "transfer") if is_apart else ("exposed",)), "copy", "idle")
+    found = [_part(name, before, after) for name in names]
+    rest_ns = total_ns - sum(part.ns for part in found)
+    return (*found, *([GapPart(UNPROFILED, rest_ns, is_clear=True)] if rest_ns else []))
+
+
+def _part(name: str, before: StepSplit, after: StepSplit) -> GapPart:
+    ns = _of(after, name) - _of(before, name)
+    return GapPart(name, ns, _is_clear(ns, before.spread_ns[name] + after.spread_ns[name]))
+
+
+def _is_clear(ns: int, spread_ns: float) -> bool | None:
+    return None if math.isnan(spread_ns) else abs(ns) > spread_ns
+
+
+def _of(split: StepSplit, name: str) -> int:
+    return {"computing": split.computing_ns, "exposed": split.exposed_ns}.get(name, split.parts_ns.get(name, 0))
+
+
+def _where(fast: Contender, slow: Contender) -> str:
+    """In the one of the two that leaves more exposed."""
+    most = max((fast, slow), key=lambda one: one.split.exposed_ns if one.split else 0)
+    return exposed_in(most.collectives, most.split.exposed_ns) if most.split and most.split.exposed_ns else ""
+
+
+@dataclass(frozen=True)
+class Delta:
+    """How many ns more the second of two runs has of something; ``is_clear`` as in :class:`GapPart`."""
+
+    ns: int
+    is_clear: bool | None
+
+
+def deltas(a: Contender, b: Contender) -> dict[str, Delta]:
+    """From ``a`` to ``b``, of the ``step`` and of every part that both know; the parts differ by ``span`` in all."""
+    found = {}
+    if not math.isnan(a.step_ns + b.step_ns):
+        ns = round(b.step_ns) - round(a.step_ns)
+        found["step"] = Delta(ns, _is_clear(ns, a.step_spread_ns + b.step_spread_ns))
+    before, after = a.split, b.split
+    if before is None or after is None:
+        return found
+    for name in before.parts_ns.keys() & after.parts_ns.keys():
+        ns = after.parts_ns[name] - before.parts_ns[name]
+        found[name] = Delta(ns, _is_clear(ns, before.spread_ns[name] + after.spread_ns[name]))
+    span_ns = after.span_ns - before.span_ns
+    return found | {"span": Delta(span_ns, _is_clear(span_ns, before.spread_ns["span"] + after.spread_ns["span"]))}

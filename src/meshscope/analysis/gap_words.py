@@ -1,0 +1,168 @@
+"""A gap between two runs in a sentence whose printed numbers add up, and the winner of several runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from meshscope.analysis.contenders import Contender, order
+from meshscope.analysis.gap import LEVEL, PROFILED, UNPROFILED, WON, Gap, GapPart, gap
+from meshscope.units import NS_PER_MS, milliseconds
+
+_MOST_NAMED = 4
+_LEAST_FRAC = 0.05
+_UNSEEN_FRAC = 0.1
+_UNEXPLAINED_FRAC = 0.5
+_WORDS = {
+    "computing": "computing", "waiting": "exposed waiting for late ranks", "transfer": "exposed transfer",
+    "exposed": "exposed communication", "copy": "copying", "idle": "idle",
+}  # fmt: skip
+_TRANSFERS = ("transfer", "exposed")
+
+
+@dataclass(frozen=True)
+class Winning:
+    """``sentence`` says who wins over whom and why, or why nobody does; ``pair`` are the two that it is about.
+
+    ``gaps`` are from the fastest to each of the others that are ranked, by name.
+    """
+
+    fastest: str
+    sentence: str
+    pair: tuple[str, str] | None
+    gaps: dict[str, Gap]
+
+
+def winning(found: tuple[Contender, ...]) -> Winning:
+    """The fastest against the nearest that it clearly wins over; against the nearest of all where there is none."""
+    ranked = order(found)
+    if len(ranked) < 2:
+        return Winning(ranked[0].name if ranked else "", _alone(ranked, found), None, {})
+    first, *others = ranked
+    gaps = {one.name: known for one in others if (known := gap(first, one)) is not None}
+    won = next((one for one in gaps.values() if one.verdict == WON), None)
+    told = won or next(iter(gaps.values()), None)
+    if told is None:
+        return Winning(first.name, f"{first.name} is the fastest; the step times of the others are not known.", None, {})
+    level = [one.slow for one in gaps.values() if one.verdict == LEVEL] if won else []
+    return Winning(first.name, sentence(told) + _beside(first.name, level), (told.fast, told.slow), gaps)
+
+
+def _beside(name: str, level: Sequence[str]) -> str:
+    if not level:
+        return ""
+    return f" {_listed(level)} {'is' if len(level) == 1 else 'are'} level with {name} within the noise."
+
+
+def _alone(ranked: Sequence[Contender], found: Sequence[Contender]) -> str:
+    if not found:
+        return "Nothing has run yet."
+    if not ranked:
+        return "No winner: nothing here can be ranked yet." if len(found) > 1 else f"{found[0].name}: {found[0].why}."
+    (only,) = ranked
+    of = "a profiled step" if only.is_traced else "a step"
+    return f"{only.name} takes {milliseconds(only.step_ns)} ms {of}; there is nothing else to rank it with."
+
+
+def sentence(known: Gap) -> str:
+    """Who wins by how much, and in what that lies; or why that cannot be said."""
+    figures = _Printed.of(known)
+    if known.verdict == WON:
+        won = f"{known.fast} wins by {figures.total} ms a step over {known.slow} ({_times(known.times)})"
+        return f"{won}{_because(known, figures)}."
+    if known.verdict == LEVEL:
+        apart = f"{figures.total} ms a step apart ({_percent(known.times - 1)})"
+        noise = f"between runs on such devices, less than {_percent(known.least_frac)} would not show"
+        return f"No winner: {known.fast} and {known.slow} are {apart}, and {noise}."
+    if known.verdict == PROFILED:
+        return (
+            f"A profiled step of {known.fast} is {figures.total} ms shorter than one of {known.slow}"
+            f"{_because(known, figures)}. Traces hold no unprofiled step, so no winner is named."
+        )
+    return f"No winner of {known.fast} and {known.slow}: {known.why}."
+
+
+def _because(known: Gap, figures: _Printed) -> str:
+    if known.untold:
+        return f"; why is not known: {known.untold}"
+    seen_ns = known.total_ns - sum(part.ns for part in known.parts if part.name == UNPROFILED)
+    if abs(known.total_ns - seen_ns) > abs(known.total_ns) * _UNEXPLAINED_FRAC:
+        return f"; their profiled steps differ by {milliseconds(seen_ns).replace('-', '−')} ms, and do not show why"
+    if not figures.named:
+        return "; no part of the profiled steps differs by more than its spread"
+    said = [_part(part, units, known, figures) for part, units in figures.named]
+    rest = f"the rest {figures.ms(abs(figures.rest))} ms {'less' if figures.rest > 0 else 'more'}"
+    few = f" (from {known.few})" if known.few else ""
+    return ": " + ", ".join([*said, *([rest] if figures.rest else [])]) + few
+
+
+def _part(part: GapPart, units: int, known: Gap, figures: _Printed) -> str:
+    if part.name == UNPROFILED:
+        told = f"{figures.ms(abs(units))} ms that"
+        return f"{told} profiled steps do not show" if units > 0 else f"minus {told} only profiled steps show"
+    where = f" {known.where}" if part.name in _TRANSFERS and units > 0 and known.where else ""
+    return f"{figures.ms(abs(units))} ms {'less' if units > 0 else 'more'} {_WORDS[part.name]}{where}"
+
+
+@dataclass(frozen=True)
+class _Printed:
+    """Whole numbers of the last digit that is printed, so that ``named`` and ``rest`` add up to ``whole``.
+
+    Named are parts that clearly differ, as far as that is known, and are of some weight, the largest first; those in which the winner spends more
+    come behind them, and last what profiled steps do not show.
+    """
+
+    whole: int
+    named: tuple[tuple[GapPart, int], ...]
+    rest: int
+    decimals: int
+
+    @classmethod
+    def of(cls, known: Gap) -> _Printed:
+        decimals = _decimals(known.total_ns)
+        last_ns = NS_PER_MS / 10**decimals
+        whole = round(known.total_ns / last_ns)
+        units = {part: round(part.ns / last_ns) for part in known.parts if _is_named(part, known.total_ns)}
+        largest = sorted((part for part, count in units.items() if count), key=lambda part: -abs(units[part]))
+        named = sorted(largest[:_MOST_NAMED], key=lambda part: (part.name == UNPROFILED, -units[part]))
+        rest = whole - sum(units[part] for part in named)
+        if named and abs(rest) <= len(named) and not _has_rest(known, named):
+            # All of it is named: what rounding leaves goes where it weighs least.
+            units[largest[0]] += rest
+            rest = 0
+        return cls(whole, tuple((part, units[part]) for part in named), rest, decimals)
+
+    @property
+    def total(self) -> str:
+        return self.ms(abs(self.whole))
+
+    def ms(self, units: int) -> str:
+        return f"{units / 10**self.decimals:.{self.decimals}f}"
+
+
+def _has_rest(known: Gap, named: Sequence[GapPart]) -> bool:
+    return any(part.ns and part not in named for part in known.parts)
+
+
+def _is_named(part: GapPart, total_ns: int) -> bool:
+    least_frac = _UNSEEN_FRAC if part.name == UNPROFILED else _LEAST_FRAC
+    return part.is_clear is not False and abs(part.ns) >= abs(total_ns) * least_frac
+
+
+def _decimals(ns: int) -> int:
+    """As many as make three digits of it."""
+    ms = abs(ns) / NS_PER_MS
+    return min(max(2 - math.floor(math.log10(ms)), 0), 6) if ms else 1
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
+
+
+def _times(factor: float) -> str:
+    return f"{factor:.1f}×" if factor >= 1.1 else f"{factor:.2f}×"
+
+
+def _percent(frac: float) -> str:
+    return f"{abs(frac) * 100:.0f} %"

@@ -1,0 +1,226 @@
+"""The screen of strategies in lines: who wins and why, everybody's bars under one axis, and what two differ by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from meshscope.analysis.gap import Delta, deltas, gap
+from meshscope.analysis.gap_words import sentence
+from meshscope.ui.look import Look
+from meshscope.ui.marks.cells import Line, Piece, cells, cut, ends, named, wrapped
+from meshscope.ui.strategies import rows
+from meshscope.ui.strategies.answer import Answer
+from meshscope.ui.strategies.columns import is_downward, ordered
+from meshscope.ui.strategies.placing import Place, Placing, placing, tick
+from meshscope.ui.strategies.rows import Block, heading, signed
+from meshscope.ui.strategies.state import State, chosen, compared
+from meshscope.units import printable
+
+MARGIN = 1
+_PROFILED = "profiled step, ms"
+_NOT_PROFILED = "Where a step goes: bars appear here with the first profiled steps."
+_KEYS = (
+    ("↑↓", "choose", 3), ("←→", "sort by", 1), ("r", "reverse", 2), ("space", "mark A, B", 0),
+    ("enter", "compare A, B", 0), ("?", "help", 0), ("esc", "back", 0),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """As many ``lines`` as the screen has. ``names`` says who is drawn on which, ``headings`` which column is where."""
+
+    lines: tuple[Line, ...]
+    names: dict[int, str]
+    headings: tuple[Place, ...]
+    heading_lines: tuple[int, ...]
+
+
+def drawn(
+    answer: Answer, state: State, size: tuple[int, int], look: Look, *, badge: Sequence[Piece] = (), said: str = ""
+) -> Drawing:
+    """Everything, in exactly ``size`` cells; what is short of room scrolls, and notes give way first."""
+    width, height = size
+    inside = max(width - 2 * MARGIN, 1)
+    placed = placing(answer, inside)
+    above: list[Line] = [_title(answer, badge, inside), *_verdict(answer, inside), [], *_headings(answer, state, placed)]
+    blocks = _blocks(answer, state, placed, look)
+    wanted = sum(len(block.lines) for block in blocks)
+    axis = 2 if placed.bars else 0
+    free = height - 2 - len(above) - axis
+    differs = _difference(answer, state, placed, inside)
+    while len(differs) > 2 and len(differs) + wanted > free:
+        differs.pop()
+    body, names, hidden = _scrolled(blocks, chosen(answer, state), max(min(free - len(differs), wanted), 1), inside)
+    lines = [*above, *body, *_axis(placed, hidden), *differs]
+    left_over = height - 2 - len(lines)
+    lines += _notes(answer, inside, left_over)
+    lines = [[(" " * MARGIN, "text"), *line] for line in lines[: max(height - 2, 0)]]
+    lines += [[]] * (height - 2 - len(lines))
+    lines += [[(" " * MARGIN, "text"), (said, "warn")], footer(width, look)]
+    return Drawing(
+        lines=tuple(lines[-height:]),
+        names={len(above) + at: name for at, name in names.items()},
+        headings=placed.places,
+        heading_lines=(len(above) - 2, len(above) - 1),
+    )
+
+
+def _title(answer: Answer, badge: Sequence[Piece], width: int) -> list[Piece]:
+    what: list[Piece] = [("meshscope  strategies", "accent"), ("   ", "text"), (printable(answer.subject), "quiet")]
+    return ends(what, list(badge), width)
+
+
+def _verdict(answer: Answer, width: int) -> list[Line]:
+    so_far = "So far: " if answer.partial else ""
+    text = printable(so_far + answer.winning.sentence)
+    return [[(line, "strong")] for line in wrapped(text, width, 4)]
+
+
+def _headings(answer: Answer, state: State, placed: Placing) -> list[Line]:
+    """What several columns have in common, and below it their names, the one that sorts with the way it does."""
+    line: list[Piece] = []
+    for place in placed.places:
+        is_it = place.key.name == state.sorting.column
+        mark = ("▾" if is_downward(answer, state.sorting) else "▴") if is_it else ""
+        text = heading(place.key.heading + mark, place, placed)
+        line += [(" " * (place.start - cells(line)), "text"), (text, "accent" if is_it else "quiet")]
+    return [_groups(answer, placed), line]
+
+
+def _groups(answer: Answer, placed: Placing) -> list[Piece]:
+    step, bars = placed.of("step"), placed.bars
+    found: list[tuple[int, str]] = []
+    if step is not None:
+        kind = "profiled" if answer.is_traced else "unprofiled"
+        found.append((max(step.end - placed.form.spread - len(kind), 0), kind))
+    if bars:
+        found.append((bars[0].start, _PROFILED))
+    both = [place for place in bars if place.key.name in ("waiting", "transfer")]
+    if both:
+        wide = both[-1].end - both[0].start
+        found.append((both[0].start, f"exposed {'─' * wide}"[:wide]))
+    line: list[Piece] = []
+    for number, (start, text) in enumerate(found):
+        end = found[number + 1][0] - 1 if number + 1 < len(found) else start + len(text)
+        line += [(" " * (start - cells(line)), "text"), (text[: max(end - start, 0)], "faint")]
+    return line
+
+
+def _blocks(answer: Answer, state: State, placed: Placing, look: Look) -> list[Block]:
+    found = ordered(answer, state.sorting)
+    blocks = [rows.ranked(one, answer, state, placed, look) for one in found if one.is_ranked]
+    if blocks and not placed.bars:
+        blocks.append(Block("", ([], [(_NOT_PROFILED, "quiet")])))
+    others = [one for one in found if not one.is_ranked]
+    if others:
+        blocks.append(Block("", (([], [("not ranked", "faint")]) if blocks else ([("not ranked", "faint")],))))
+    blocks += [rows.apart(one, answer, state, placed, look) for one in others]
+    return blocks + [rows.waiting(name, answer, state, placed) for name in answer.waiting]
+
+
+def _scrolled(
+    blocks: Sequence[Block], name: str, room: int, width: int
+) -> tuple[list[Line], dict[int, str], int]:
+    """``room`` lines of all, so that the one that is chosen is among them; whose each is, and how many are left out."""
+    first = 0
+    shown = _whole(blocks, room)
+    while first < len(blocks) - 1 and name not in [block.name for block in shown]:
+        first += 1
+        shown = _whole(blocks[first:], room)
+    lines = [(block.name, line) for block in shown for line in block.lines][:room]
+    names = {at: owner for at, (owner, _) in enumerate(lines) if owner}
+    body: list[Line] = [cut(line, width) for _, line in lines]
+    hidden = len({block.name for block in blocks if block.name} - set(names.values()))
+    return [*body, *[[]] * (room - len(body))], names, hidden
+
+
+def _whole(blocks: Sequence[Block], room: int) -> list[Block]:
+    """As many from the first on as find room whole, at least that one."""
+    shown: list[Block] = []
+    for block in blocks:
+        if shown and sum(len(one.lines) for one in (*shown, block)) > room:
+            break
+        shown.append(block)
+    while len(shown) > 1 and not shown[-1].name and len(shown) < len(blocks):
+        shown.pop()  # a heading without what it is over
+    return shown
+
+
+def _axis(placed: Placing, hidden: int) -> list[Line]:
+    """A line with a tick at round numbers below the bars, and the numbers; the same scale in every column.
+
+    Beside it, how many strategies found no room above.
+    """
+    more: list[Line] = [[(f"     {hidden} more ↑↓", "warn")]] if hidden else []
+    if not placed.bars or math.isnan(placed.ns_per_cell):
+        return more
+    line: list[Piece] = [*more[0]] if more else [("     axis", "faint")]
+    numbers: list[Piece] = [("     ms", "faint")]
+    for place in placed.bars:
+        ticks, labels = _ticks(place.bar, placed)
+        line += [(" " * (place.start - cells(line)), "text"), (ticks, "faint")]
+        numbers += [(" " * (place.start - cells(numbers)), "text"), (labels, "faint")]
+    return [line, numbers]
+
+
+def _ticks(width: int, placed: Placing) -> tuple[str, str]:
+    ticks, labels = ["─"] * width, [" "] * width
+    number = 0
+    while (at := round(number * placed.tick_ns / placed.ns_per_cell)) < width:
+        ticks[at] = "┴" if number else "└"
+        text = tick(number * placed.tick_ns)
+        if at + len(text) <= width:
+            labels[at : at + len(text)] = text
+        number += 1
+    return "".join(ticks), "".join(labels)
+
+
+def _difference(answer: Answer, state: State, placed: Placing, width: int) -> list[Line]:
+    """What the two that are looked at differ by, column by column; and in words, where the verdict is of others."""
+    pair = compared(answer, state)
+    if pair is None:
+        return []
+    first, second = pair
+    found = deltas(first, second)
+    label = printable(f"{second.name} − {first.name}")
+    short = "B − A" if state.pair is not None else label
+    lines: list[Line] = [[], rows.differences(short, found, placed)]
+    known = gap(first, second) if first.step_ns <= second.step_ns else gap(second, first)
+    told = answer.winning.pair is not None and {first.name, second.name} == set(answer.winning.pair)
+    words: list[Piece] = []
+    if known is not None and not told and first.is_ranked and second.is_ranked:
+        words.append((sentence(known), "text"))
+    if "span" in found and "step" in found and not answer.is_traced:
+        words.append((_in_parts(found), "quiet"))
+    for said, role in words:
+        lines += [[("     ", "text"), (text, role)] for text in wrapped(printable(said), width - 5, 3)]
+    return lines
+
+
+def _in_parts(found: dict[str, Delta]) -> str:
+    step, span = signed(found["step"].ns), signed(found["span"].ns)
+    return f"The parts add up to {span} ms, by which profiled steps differ; unprofiled ones differ by {step} ms."
+
+
+def _notes(answer: Answer, width: int, room: int) -> list[Line]:
+    """As many as there is room for, below a blank line."""
+    lines: list[Line] = [[]]
+    for note in answer.notes:
+        some = wrapped(printable(note), width - 2, 3)
+        if len(lines) + len(some) > room:
+            break
+        lines += [[(f"{'–' if not at else ' '} {text}", "quiet")] for at, text in enumerate(some)]
+    return lines if len(lines) > 1 else []
+
+
+def footer(width: int, look: Look) -> list[Piece]:
+    """The keys, the less needed ones left out where they find no room."""
+    keys = list(_KEYS)
+    while sum(len(named(key, look)) + len(word) + 3 for key, word, _ in keys) > width - 1 and max(r for *_, r in keys):
+        keys.remove(max(keys, key=lambda entry: entry[2]))
+    pieces: list[Piece] = [(" ", "text")]
+    for key, word, _ in keys:
+        pieces += [(named(key, look), "key"), (f" {word}  ", "quiet")]
+    return cut(pieces, width)

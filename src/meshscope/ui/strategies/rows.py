@@ -1,0 +1,179 @@
+"""One strategy in lines: its figures with their spreads, and its bars on the scale that all share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from meshscope.analysis.contenders import Contender
+from meshscope.analysis.gap import Delta
+from meshscope.ui.look import Look
+from meshscope.ui.marks.cells import Line, Piece, cells, cut, left, right
+from meshscope.ui.palette import texture
+from meshscope.ui.scene import so_far
+from meshscope.ui.strategies.answer import Answer
+from meshscope.ui.strategies.placing import BEFORE_NAME, BESIDE, Form, Place, Placing
+from meshscope.ui.strategies.state import State, chosen
+from meshscope.ui.words import RUNNING, doing, glyph, times
+from meshscope.units import NS_PER_MS, duration, milliseconds, printable, rate, size
+
+MEANINGS = {"waiting": "wait", "transfer": "exposed"}
+"""The texture of a part, where it is called otherwise."""
+
+_FAILED = ("failed", "lost")
+_INDENT = " " * BEFORE_NAME
+
+
+@dataclass(frozen=True)
+class Block:
+    """The lines of one strategy, or of a heading between them, whose ``name`` is ""."""
+
+    name: str
+    lines: tuple[Line, ...]
+
+
+def at_places(pieces: dict[str, list[Piece]], placed: Placing) -> list[Piece]:
+    """One line with the pieces of each column at its place; names at the left, figures at the right."""
+    line: list[Piece] = []
+    at = 0
+    for place in placed.places:
+        some = cut(pieces.get(place.key.name, []), place.width)
+        before = place.start - at + (0 if place.key.name == "name" else place.width - cells(some))
+        line += [(" " * before, "text"), *some]
+        at += before + cells(some)
+    return line
+
+
+def ranked(one: Contender, answer: Answer, state: State, placed: Placing, look: Look) -> Block:
+    """Its figures, and below them its bars, or before each figure its bar."""
+    lines = [_figures(one, answer, state, placed, look)]
+    if not placed.form.is_inline:
+        lines.append(_bars_below(one, _doing(one, answer), placed, look))
+    return Block(one.name, tuple(lines))
+
+
+def apart(one: Contender, answer: Answer, state: State, placed: Placing, look: Look) -> Block:
+    """One that is not ranked: its figures, and why."""
+    progress = one.row.progress
+    who = f"rank {progress.rank}: " if progress.rank >= 0 and not progress.why.lower().startswith("rank") else ""
+    reasons = [one.why, *([f"{who}{progress.why}"] if progress.why else [])]
+    why: Piece = (printable(": ".join(reasons)), "bad" if progress.state in _FAILED else "quiet")
+    return Block(one.name, (_figures(one, answer, state, placed, look), [(_INDENT, "text"), why]))
+
+
+def waiting(name: str, answer: Answer, state: State, placed: Placing) -> Block:
+    """One that is planned and has not started."""
+    pieces: dict[str, list[Piece]] = {"name": _name(name, "waiting", answer, state), "step": [("waiting", "quiet")]}
+    return Block(name, (at_places(pieces, placed),))
+
+
+def _name(name: str, how: str, answer: Answer, state: State) -> list[Piece]:
+    is_chosen = name == chosen(answer, state)
+    a, b = state.marks
+    mark = "A" if a and name == a else "B" if b and name == b else " "
+    sign, role = glyph(how)
+    words = "strong" if is_chosen else "good" if name == answer.winning.fastest else "text"
+    return [
+        ("▸" if is_chosen else " ", "accent"),
+        (mark, "picked" if mark != " " else "text"),
+        (" ", "text"),
+        (f"{sign} ", role),
+        (printable(name), words),
+    ]
+
+
+def _figures(one: Contender, answer: Answer, state: State, placed: Placing, look: Look) -> list[Piece]:
+    role = "strong" if one.name == chosen(answer, state) else "text"
+    how = one.row.progress.state if not one.is_traced else "launching" if one.name in answer.partial else "done"
+    row, form, split = one.row, placed.form, one.split
+    span_ns, half_ns = (split.span_ns, split.spread_ns["span"]) if split else (math.nan, math.nan)
+    pieces: dict[str, list[Piece]] = {
+        "name": _name(one.name, how, answer, state),
+        "step": mean(milliseconds(one.step_ns), one.step_spread_ns / NS_PER_MS, form, role),
+        "span": mean(milliseconds(span_ns), half_ns / NS_PER_MS, form, "quiet"),
+        "rate": mean(rate(row.samples_per_s), row.samples_per_s_spread, form, role),
+        "peak": [(size(row.peak_bytes), role)],
+        "speedup": [(times(row.speedup), role)],
+        "compile": [(duration(row.compile_ns), role)],
+    }
+    for place in placed.bars:
+        pieces[place.key.name] = _part(one, place, placed, role, look)
+    return at_places(pieces, placed)
+
+
+def _part(one: Contender, place: Place, placed: Placing, role: str, look: Look) -> list[Piece]:
+    name, ns = place.key.name, place.key.value(one)
+    half_ns = one.split.spread_ns[name] if one.split is not None else math.nan
+    figure = mean(milliseconds(ns), half_ns / NS_PER_MS, placed.form, role)
+    if not placed.form.is_inline:
+        return figure
+    blank = placed.form.figure + 1 - cells(figure)
+    return [*bar(name, ns, place.bar, placed.ns_per_cell, look), (" " * blank, "text"), *figure]
+
+
+def mean(figure: str, half: float, form: Form, role: str) -> list[Piece]:
+    """A mean and its spread with as many decimals, blank where that is not known."""
+    beside = "" if math.isnan(half) else f"±{half:.{len(figure.partition('.')[2])}f}"
+    if form.is_apart:
+        beside = left(f" {beside.replace('±', '± ')}" if beside else "", BESIDE)
+    return [(figure, role), (beside, "quiet")]
+
+
+def _doing(one: Contender, answer: Answer) -> Piece:
+    """What stands below a name: what it is doing, or what it is made with."""
+    share = answer.partial.get(one.name)
+    if share is not None:
+        return so_far(share), "warn"
+    if not one.is_traced and one.row.progress.state in RUNNING:
+        return doing(one.row.progress), "accent"
+    return printable(one.row.framework), "faint"
+
+
+def _bars_below(one: Contender, below: Piece, placed: Placing, look: Look) -> list[Piece]:
+    pieces: dict[str, list[Piece]] = {"name": [(_INDENT, "text"), below]}
+    for place in placed.bars:
+        pieces[place.key.name] = bar(place.key.name, place.key.value(one), place.bar, placed.ns_per_cell, look)
+    return at_places(pieces, placed)
+
+
+def bar(name: str, ns: float, width: int, ns_per_cell: float, look: Look) -> list[Piece]:
+    """Exactly ``width`` cells. What is above zero shows at least one mark, and what goes on beyond says so."""
+    if math.isnan(ns) or ns <= 0 or math.isnan(ns_per_cell):
+        return [(" " * width, "text")]
+    meaning = MEANINGS.get(name, name)
+    long = max(math.floor(ns / ns_per_cell + 0.5), 1)
+    if long > width:
+        return [(texture(meaning, look) * (width - 1), meaning), ("▶", "strong")]
+    return [(texture(meaning, look) * long, meaning), (" " * (width - long), "text")]
+
+
+def differences(label: str, found: dict[str, Delta], placed: Placing) -> list[Piece]:
+    """A line of what the second of two has more; what is within both spreads stands in brackets."""
+    pieces: dict[str, list[Piece]] = {"name": [(_INDENT, "text"), (label, "quiet")]}
+    for place in placed.places:
+        delta = found.get(place.key.name)
+        if delta is not None:
+            pieces[place.key.name] = _difference(delta, placed.form.spread)
+    return at_places(pieces, placed)
+
+
+def _difference(delta: Delta, beside: int) -> list[Piece]:
+    figure = signed(delta.ns)
+    if delta.is_clear is False:
+        return [(f"({figure})", "quiet"), (" " * max(beside - 1, 0), "text")]
+    role = "text" if delta.is_clear is None else "bad" if delta.ns > 0 else "good"
+    return [(figure, role), (" " * beside, "text")]
+
+
+def signed(ns: int) -> str:
+    """In ms, with its sign: ``+26.0``, ``−0.30``."""
+    return f"{'−' if ns < 0 else '+'}{milliseconds(abs(ns))}"
+
+
+def heading(text: str, place: Place, placed: Placing) -> str:
+    """Over a column: its end above the last digits of the means, where that leaves it whole."""
+    if place.key.name == "name":
+        return left(_INDENT + text, place.width)
+    has_spread = place.key.name in ("step", "span", "rate") or place.bar > 0
+    room = place.width - (placed.form.spread if has_spread else 0)
+    return left(right(text, room), place.width) if len(text) <= room else right(text, place.width)

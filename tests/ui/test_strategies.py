@@ -1,0 +1,373 @@
+"""Strategies side by side: what is drawn of them in every state, and every key."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import made
+import pytest
+from rich.cells import cell_len
+
+from meshscope.run import Gallery, Run
+from meshscope.ui.look import Depth, Look
+from meshscope.ui.marks.cells import strips
+from meshscope.ui.scene import Scene, Stance
+from meshscope.ui.screens import strategies as screen
+from meshscope.ui.screens.compare import Compare
+from meshscope.ui.screens.dialog import Dialog
+from meshscope.ui.screens.strategies import Strategies
+from meshscope.ui.screens.watch import Watch
+from meshscope.ui.strategies import columns, state
+from meshscope.ui.strategies.answer import Answer, question
+from meshscope.ui.strategies.columns import Sorting
+from meshscope.ui.strategies.drawing import drawn
+from meshscope.ui.strategies.placing import placing, rounded_up, scale, tick
+from meshscope.ui.strategies.state import State
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "analysis" / "support"))
+from drawn import run
+from stepped import Step, windows
+
+Staged = Callable[..., Any]
+Snapshot = Callable[[str, str], None]
+SIZES = [(80, 24), (120, 40), (220, 60)]
+ASCII = Look(is_ascii=True, depth=Depth.NONE)
+MS = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("strategies") / "run"
+    made.write(folder, made.SIX, endings={"pjit": made.Ending("failed", 6)})
+    return folder
+
+
+def scene(folder: Path, after_s: float = 200.0) -> Scene:
+    now = made.T0 + int(after_s * made.S)
+    plan, runs = Gallery(folder).at(now)
+    return Scene(plan, runs, Stance(now_unix_ns=now, start_unix_ns=made.T0))
+
+
+@pytest.fixture(scope="module")
+def ended(whole: Path) -> Answer:
+    return question(scene(whole))
+
+
+def shown(answer: Answer, now: State = State(), size: tuple[int, int] = (120, 40), look: Look = Look()) -> str:  # noqa: B008  # frozen
+    found = drawn(answer, now, size, look)
+    assert len(found.lines) == size[1]
+    return "\n".join(strip.text.rstrip() for strip in strips(found.lines, *size, look)) + "\n"
+
+
+def of_traces(*runs: Run, **about: Any) -> Answer:
+    return question(Scene(None, runs, Stance(is_at_end=True), is_of_traces=True, **about))
+
+
+def traced(title: str, some: list[Step], *, is_stepped: bool = True) -> Run:
+    found = run(windows=windows(some), strategy="", title=title, model="", global_batch=0)
+    if is_stepped:
+        return found
+    return replace(found, windows=tuple(replace(one, steps=(), step_ns=one.step_ns[:0]) for one in found.windows))
+
+
+NEW = [Step(compute=60, exposed=30, hidden=6, idle=10, late=4), Step(compute=61, exposed=30, hidden=6, idle=10),
+       Step(compute=60, exposed=31, hidden=6, idle=12)]  # fmt: skip
+OLD = [Step(compute=80, exposed=100, idle=20, copied=3)] * 3
+
+STATES: dict[str, Callable[[Path], Answer]] = {
+    "ended": lambda folder: question(scene(folder)),
+    "begun": lambda folder: question(scene(folder, 10.5)),
+    "unprofiled": lambda folder: question(scene(folder, 3.6)),
+    "nothing": lambda folder: question(scene(folder, 0.5)),
+    "traces": lambda _: of_traces(traced("new", NEW), traced("old", OLD), traced("kernels", NEW, is_stepped=False)),
+}
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("name", STATES)
+def test_every_state_looks_as_it_did(whole: Path, snapshot: Snapshot, name: str, size: tuple[int, int]) -> None:
+    snapshot(f"strategies-{name}-{size[0]}x{size[1]}", shown(STATES[name](whole), size=size))
+
+
+def test_in_ascii_without_a_colour_it_reads_the_same(ended: Answer, snapshot: Snapshot) -> None:
+    marked = State(Sorting("transfer"), "pmap", ("ddp", "fsdp"))
+    text = shown(ended, marked, look=ASCII)
+    assert text.isascii()
+    snapshot("strategies-ascii", text)
+
+
+@pytest.mark.parametrize("size", [(60, 20), (40, 12), (30, 8), (20, 5), (1, 1)])
+def test_a_narrow_screen_keeps_its_size_and_who_is_compared(ended: Answer, size: tuple[int, int]) -> None:
+    text = shown(ended, size=size)
+    assert all(cell_len(line) <= size[0] for line in text.splitlines())
+    assert "ddp" in text or size < (30, 8)
+
+
+# One scale
+
+
+@pytest.mark.parametrize("width", [60, 78, 118, 218])
+def test_a_millisecond_is_as_long_in_every_column(ended: Answer, width: int) -> None:
+    placed = placing(ended, width)
+    assert placed.places[-1].end <= width
+    for place in placed.bars:
+        for one in ended.contenders:
+            if one.is_ranked and one.split is not None:
+                assert one.split.parts_ns[place.key.name] <= (place.bar + 0.5) * placed.ns_per_cell
+    ordered = sorted(placed.places, key=lambda place: place.start)
+    assert all(a.end < b.start for a, b in zip(ordered, ordered[1:], strict=False))
+
+
+def test_bars_are_as_long_as_their_figures_say(ended: Answer) -> None:
+    placed = placing(ended, 118)
+    text = shown(ended)
+    ddp = next(at for at, line in enumerate(text.splitlines()) if "✓ ddp" in line)
+    for name, mark in (("compute", "█"), ("idle", "·")):
+        place = placed.of(name)
+        assert place is not None
+        found = ended.of("ddp")
+        assert found is not None
+        assert found.split is not None
+        bar = text.splitlines()[ddp + 1][1 + place.start : 1 + place.end].count(mark)
+        assert bar == round(found.split.parts_ns[name] / placed.ns_per_cell)
+
+
+def test_one_that_is_not_ranked_does_not_set_the_scale(ended: Answer) -> None:
+    single = ended.of("torch-single")
+    assert single is not None
+    assert single.split is not None
+    assert single.split.parts_ns["compute"] > 200 * MS
+    placed = placing(ended, 118)
+    compute = placed.of("compute")
+    assert compute is not None
+    assert compute.bar * placed.ns_per_cell < 120 * MS
+
+
+def test_a_scale_fits_and_nothing_finer_would() -> None:
+    most, least = {"a": 70.0, "b": 30.0}, {"a": 4, "b": 4}
+    found = scale(most, least, 0, 20)
+    assert found == pytest.approx(5.0, rel=1e-3)
+    assert scale({"a": 100.0, "b": 1.0}, {"a": 4, "b": 8}, 0, 18) == pytest.approx(10.0, rel=1e-3)
+
+
+@pytest.mark.parametrize(("value", "above"), [(1.2, 2), (2, 2), (3, 5), (7, 10), (0.03, 0.05), (40, 50)])
+def test_ticks_are_at_round_numbers(value: float, above: float) -> None:
+    assert rounded_up(value) == pytest.approx(above)
+
+
+def test_a_tick_is_written_in_ms_without_an_idle_zero() -> None:
+    assert [tick(ns) for ns in (0, 20 * MS, 0.5 * MS, 1000)] == ["0", "20", "0.5", "0.001"]
+
+
+# Sorting and marking
+
+
+def names(answer: Answer, sorting: Sorting) -> list[str]:
+    return [one.name for one in columns.ordered(answer, sorting)]
+
+
+APART = ["pjit", "torch-single", "jax-single"]
+
+
+@pytest.mark.parametrize(
+    ("sorting", "order"),
+    [
+        (Sorting(), ["ddp", "pmap", "fsdp"]),
+        (Sorting("step", is_reversed=True), ["fsdp", "pmap", "ddp"]),
+        (Sorting("rate"), ["ddp", "pmap", "fsdp"]),
+        (Sorting("rate", is_reversed=True), ["fsdp", "pmap", "ddp"]),
+        (Sorting("hidden"), ["pmap", "fsdp", "ddp"]),
+        (Sorting("peak"), ["fsdp", "pmap", "ddp"]),
+        (Sorting("name", is_reversed=True), ["pmap", "fsdp", "ddp"]),
+        (Sorting("compile"), ["pmap", "ddp", "fsdp"]),
+    ],
+)
+def test_any_column_sorts_and_who_is_not_ranked_stays_last(ended: Answer, sorting: Sorting, order: list[str]) -> None:
+    assert names(ended, sorting) == [*order, *APART]
+
+
+def test_the_first_two_are_a_and_b_and_a_third_takes_the_place_of_b() -> None:
+    now = state.marked(State(), "ddp")
+    assert now.marks == ("ddp", "")
+    now = state.marked(state.marked(now, "fsdp"), "pmap")
+    assert (now.marks, now.pair) == (("ddp", "pmap"), ("ddp", "pmap"))
+    assert state.marked(now, "ddp").marks == ("", "pmap")
+    assert state.marked(state.marked(now, "ddp"), "fsdp").marks == ("fsdp", "pmap")
+
+
+def test_the_differences_are_of_a_and_b_or_of_the_chosen_one_and_the_fastest(ended: Answer) -> None:
+    def pair(now: State) -> list[str]:
+        return [one.name for one in state.compared(ended, now) or ()]
+
+    assert pair(State(chosen="ddp")) == ["ddp", "pmap"]
+    assert pair(State(chosen="fsdp")) == ["ddp", "fsdp"]
+    assert pair(State(chosen="ddp", marks=("fsdp", "pmap"))) == ["fsdp", "pmap"]
+    assert pair(State(chosen="pjit")) == ["ddp", "pjit"]
+
+
+def test_the_line_of_differences_adds_up(ended: Answer) -> None:
+    text = shown(ended, State(chosen="fsdp"))
+    line = next(line for line in text.splitlines() if "fsdp − ddp " in line)
+    step, *parts = [float(number.replace("−", "-")) for number in re.findall(r"[+−][\d.]+", line)]
+    told = re.search(r"the parts add up to ([+−][\d.]+) of ([+−][\d.]+) ms; ([+−][\d.]+) ms lies outside", text)
+    assert told is not None
+    of_parts, of_step, outside = (float(number.replace("−", "-")) for number in told.groups())
+    assert sum(parts) == pytest.approx(of_parts, abs=0.3)
+    assert of_step == step
+    assert of_parts + outside == pytest.approx(of_step, abs=0.15)
+
+
+def test_a_hostile_name_steers_nothing() -> None:
+    text = shown(of_traces(traced("\x1b[2Jnew", NEW), traced("old", OLD)))
+    assert "\x1b" not in text
+    assert "�[2Jnew" in text
+
+
+def test_what_is_read_so_far_is_called_so() -> None:
+    text = shown(of_traces(traced("new", NEW), traced("old", OLD), partial={"old": 0.4}))
+    assert "So far: A profiled step of new is" in text
+    assert "so far, 40 % looked at" in text
+
+
+# The screen
+
+
+class Held:
+    """Lets a comparison begin, and end when it is told to."""
+
+    def __init__(self, real: Callable[..., Any]) -> None:
+        self._real = real
+        self.may_end = threading.Event()
+        self.has_begun = threading.Event()
+
+    def __call__(self, *given: Any) -> Any:
+        self.has_begun.set()
+        assert self.may_end.wait(20)
+        return self._real(*given)
+
+
+async def settled(stage: Any) -> Strategies:
+    async with asyncio.timeout(20):
+        while True:
+            await stage.pilot.pause()
+            found = next((one for one in stage.app.screen_stack if isinstance(one, Strategies)), None)
+            if found is not None and found.is_at_rest:
+                await stage.pilot.pause()
+                return found
+            await asyncio.sleep(0.01)
+
+
+async def test_every_key_does_what_the_help_says(
+    whole: Path, staged: Staged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Held(screen.changes)
+    async with staged(whole) as stage:
+        await stage.pilot.press("c")
+        here = await settled(stage)
+        assert "ddp wins by" in stage.text()
+
+        async def press(*keys: str) -> str:
+            for key in keys:
+                await stage.pilot.press(key)
+            await settled(stage)
+            return str(stage.text())
+
+        def chosen() -> str:
+            assert here.answer is not None
+            return state.chosen(here.answer, here.state)
+
+        for key, name in [("down", "pmap"), ("j", "fsdp"), ("up", "pmap"), ("k", "ddp"), ("end", "jax-single"),
+                          ("home", "ddp"), ("pagedown", "jax-single"), ("pageup", "ddp")]:  # fmt: skip
+            await press(key)
+            assert chosen() == name, key
+        assert "compute▴" in await press("right")
+        assert "hidden▴" in await press("l")
+        assert "hidden▾" in await press("r")
+        assert "compute▴" in await press("left")
+        assert "ms/step▴" in await press("h")
+        assert "strategy▴" in await press("left", "left")
+        await press("right", "home")
+
+        assert "Mark two with space" in await press("enter")
+        assert "A ✓ ddp" in await press("space")
+        text = await press("down", "down", "space")
+        assert "B ✓ fsdp" in text
+        assert "B − A" in text
+
+        monkeypatch.setattr(screen, "changes", held)
+        await stage.pilot.press("enter")
+        await stage.pilot.pause()
+        assert held.has_begun.wait(20)
+        assert "Comparing ddp and fsdp…  esc stops that" in stage.text()
+        await stage.pilot.press("escape")
+        assert "Not compared." in stage.text()
+        held.may_end.set()
+        await settled(stage)
+        assert stage.app.screen is here
+
+        await stage.pilot.press("c")
+        await settled(stage)
+        assert isinstance(stage.app.screen, Compare)
+        text = stage.text()
+        assert "ddp → fsdp: B is slower" in text
+        assert "A ddp" in text
+        await stage.pilot.press("backspace")
+        assert stage.app.screen is here
+        assert here.state.marks == ("ddp", "fsdp")
+        assert chosen() == "fsdp"
+
+        assert "mark as A, another one as B" in await press("question_mark")
+        assert isinstance(stage.app.screen, Dialog)
+        await press("escape")
+
+        await stage.pilot.click(offset=(3 + 60, here._drawn.heading_lines[1]))  # type: ignore[union-attr]
+        assert here.state.sorting.column not in ("step", "name")
+        before = here.state.sorting
+        await stage.pilot.click(offset=(3 + 60, here._drawn.heading_lines[1]))  # type: ignore[union-attr]
+        assert here.state.sorting == replace(before, is_reversed=True)
+        at = next(at for at, name in here._drawn.names.items() if name == "pmap")  # type: ignore[union-attr]
+        await stage.pilot.click(offset=(30, at))
+        assert chosen() == "pmap"
+
+        for key in ("escape", "q", "backspace"):
+            await stage.pilot.press(key)
+            await stage.pilot.pause()
+            assert isinstance(stage.app.screen, Watch), key
+            await stage.pilot.press("c")
+            await settled(stage)
+
+
+async def test_a_live_run_is_shown_within_a_second_and_the_cursor_stays(tmp_path: Path, staged: Staged) -> None:
+    folder = tmp_path / "run"
+    source = tmp_path / "source"
+    end = made.write(source, made.FOUR[:3])
+    half = made.write(folder, made.FOUR[:3], started=2, endings={"fsdp": made.Ending("", 8)}, is_over=False)
+    wall = [half]
+    async with staged(folder, wall=lambda: wall[0]) as stage:
+        await stage.pilot.press("c")
+        here = await settled(stage)
+        await stage.pilot.press("space", "down", "space")
+        assert "pmap                 waiting" in stage.text()
+        assert here.state.marks == ("ddp", "fsdp")
+        for path in sorted(source.rglob("*")):
+            copy = folder / path.relative_to(source)
+            if path.is_dir():
+                copy.mkdir(parents=True, exist_ok=True)
+            elif path.suffix == ".jsonl" and copy.exists():
+                with copy.open("ab") as file:
+                    file.write(path.read_bytes()[copy.stat().st_size :])
+            elif not copy.exists():
+                copy.write_bytes(path.read_bytes())
+        wall[0] = end + 20 * made.S
+        async with asyncio.timeout(20):
+            while "ddp wins by" not in stage.text():
+                await asyncio.sleep(0.05)
+        assert here.state.marks == ("ddp", "fsdp")
+        assert "▸B ✓ fsdp" in stage.text()
