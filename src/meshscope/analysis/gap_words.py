@@ -44,7 +44,9 @@ def winning(found: tuple[Contender, ...]) -> Winning:
     won = next((one for one in gaps.values() if one.verdict == WON), None)
     told = won or next(iter(gaps.values()), None)
     if told is None:
-        return Winning(first.name, f"{first.name} is the fastest; the step times of the others are not known.", None, {})
+        return Winning(
+            first.name, f"{first.name} is the fastest; the step times of the others are not known.", None, {}
+        )
     level = [one.slow for one in gaps.values() if one.verdict == LEVEL] if won else []
     return Winning(first.name, sentence(told) + _beside(first.name, level), (told.fast, told.slow), gaps)
 
@@ -62,7 +64,8 @@ def _alone(ranked: Sequence[Contender], found: Sequence[Contender]) -> str:
         return "No winner: nothing here can be ranked yet." if len(found) > 1 else f"{found[0].name}: {found[0].why}."
     (only,) = ranked
     of = "a profiled step" if only.is_traced else "a step"
-    return f"{only.name} takes {milliseconds(only.step_ns)} ms {of}; there is nothing else to rank it with."
+    others = "no other is ranked" if len(found) > 1 else "there is no other to compare it with"
+    return f"{only.name} takes {milliseconds(only.step_ns)} ms {of}; {others}."
 
 
 def sentence(known: Gap) -> str:
@@ -73,8 +76,8 @@ def sentence(known: Gap) -> str:
         return f"{won}{_because(known, figures)}."
     if known.verdict == LEVEL:
         apart = f"{figures.total} ms a step apart ({_percent(known.times - 1)})"
-        noise = f"between runs on such devices, less than {_percent(known.least_frac)} would not show"
-        return f"No winner: {known.fast} and {known.slow} are {apart}, and {noise}."
+        noise = f"one run of each tells apart {_percent(known.least_frac)} and more"
+        return f"No winner: {known.fast} and {known.slow} are {apart}; {noise}."
     if known.verdict == PROFILED:
         return (
             f"A profiled step of {known.fast} is {figures.total} ms shorter than one of {known.slow}"
@@ -101,7 +104,8 @@ def _part(part: GapPart, units: int, known: Gap, figures: _Printed) -> str:
     if part.name == UNPROFILED:
         told = f"{figures.ms(abs(units))} ms that"
         return f"{told} profiled steps do not show" if units > 0 else f"minus {told} only profiled steps show"
-    where = f" {known.where}" if part.name in _TRANSFERS and units > 0 and known.where else ""
+    where = known.where if part.name in _TRANSFERS and units > 0 else ""
+    where = f" ({where})" if where.startswith("mostly") else f" {where}".rstrip()
     return f"{figures.ms(abs(units))} ms {'less' if units > 0 else 'more'} {_WORDS[part.name]}{where}"
 
 
@@ -109,8 +113,8 @@ def _part(part: GapPart, units: int, known: Gap, figures: _Printed) -> str:
 class _Printed:
     """Whole numbers of the last digit that is printed, so that ``named`` and ``rest`` add up to ``whole``.
 
-    Named are parts that clearly differ, as far as that is known, and are of some weight, the largest first; those in which the winner spends more
-    come behind them, and last what profiled steps do not show.
+    Named are parts that clearly differ, as far as that is known, and are of some weight: what the winner spends less on
+    by size, then what it spends more on, and last what profiled steps do not show.
     """
 
     whole: int

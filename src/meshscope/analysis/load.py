@@ -43,6 +43,8 @@ def load(run: Run, start_ns: Ints, end_ns: Ints) -> Load:
     if not own:
         return Load(unknown, unknown)
     others = busy - np.sum(own, axis=0)
+    if not np.isfinite(others).any():
+        return Load(unknown, unknown)
     if np.nanmean(others) < -_DISAGREE_CORES:  # The ranks used more than the host did: they are not of one count.
         return Load(unknown, unknown)
     return Load(np.maximum(others, 0), cores - busy)

@@ -76,7 +76,7 @@ def work_changes(a: Sequence[Figures], b: Sequence[Figures]) -> tuple[WorkChange
 
 
 def names_differ(a: Sequence[Figures], b: Sequence[Figures]) -> tuple[str, ...]:
-    """Why kernels are not matched by their names: two frameworks call the same work differently. Empty where they are."""
+    """Why kernels are not matched by name: two frameworks call the same work differently. Empty where they are."""
     known = [dict.fromkeys(run.framework for run in side if run.framework) for side in (a, b)]
     if not all(known) or known[0].keys() & known[1].keys():
         return ()

@@ -19,6 +19,9 @@ class Sorting:
     is_reversed: bool = False
 
 
+FASTEST = Sorting()
+
+
 @dataclass(frozen=True)
 class Key:
     """A column. ``value`` is NaN where it is not known; ``is_most_first``: the most is what people look for first."""

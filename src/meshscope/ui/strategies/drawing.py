@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from meshscope.analysis.gap import Delta, deltas, gap
 from meshscope.analysis.gap_words import sentence
@@ -19,7 +19,7 @@ from meshscope.ui.strategies.state import State, chosen, compared
 from meshscope.units import printable
 
 MARGIN = 1
-_PROFILED = "profiled step, ms"
+_PROFILED, _UNPROFILED = "profiled step, ms", "unprofiled"
 _NOT_PROFILED = "Where a step goes: bars appear here with the first profiled steps."
 _KEYS = (
     ("↑↓", "choose", 3), ("←→", "sort by", 1), ("r", "reverse", 2), ("space", "mark A, B", 0),
@@ -44,18 +44,22 @@ def drawn(
     width, height = size
     inside = max(width - 2 * MARGIN, 1)
     placed = placing(answer, inside)
-    above: list[Line] = [_title(answer, badge, inside), *_verdict(answer, inside), [], *_headings(answer, state, placed)]
+    above: list[Line] = [
+        _title(answer, badge, inside),
+        *_verdict(answer, inside),
+        [],
+        *_headings(answer, state, placed),
+    ]
     blocks = _blocks(answer, state, placed, look)
-    wanted = sum(len(block.lines) for block in blocks)
-    axis = 2 if placed.bars else 0
-    free = height - 2 - len(above) - axis
-    differs = _difference(answer, state, placed, inside)
-    while len(differs) > 2 and len(differs) + wanted > free:
+    free = height - 2 - len(above)
+    differs, notes = _difference(answer, state, placed, inside), _notes(answer, inside)
+    while len(differs) > 2 and len(differs) + _height(blocks) > free:
         differs.pop()
-    body, names, hidden = _scrolled(blocks, chosen(answer, state), max(min(free - len(differs), wanted), 1), inside)
-    lines = [*above, *body, *_axis(placed, hidden), *differs]
-    left_over = height - 2 - len(lines)
-    lines += _notes(answer, inside, left_over)
+    if _height(aired := _aired(blocks, answer)) + len(differs) + sum(map(len, notes)) + 1 <= free:
+        blocks = aired
+    body, names = _scrolled(blocks, chosen(answer, state), max(free - len(differs), 1), inside)
+    lines = [*above, *body, *differs, []]
+    lines += _fitting(notes, height - 2 - len(lines))
     lines = [[(" " * MARGIN, "text"), *line] for line in lines[: max(height - 2, 0)]]
     lines += [[]] * (height - 2 - len(lines))
     lines += [[(" " * MARGIN, "text"), (said, "warn")], footer(width, look)]
@@ -92,11 +96,10 @@ def _headings(answer: Answer, state: State, placed: Placing) -> list[Line]:
 def _groups(answer: Answer, placed: Placing) -> list[Piece]:
     step, bars = placed.of("step"), placed.bars
     found: list[tuple[int, str]] = []
-    if step is not None:
-        kind = "profiled" if answer.is_traced else "unprofiled"
-        found.append((max(step.end - placed.form.spread - len(kind), 0), kind))
+    if step is not None and not answer.is_traced:
+        found.append((max(step.end - placed.form.spread - len(_UNPROFILED), 0), _UNPROFILED))
     if bars:
-        found.append((bars[0].start, _PROFILED))
+        found.append((step.start if step is not None and answer.is_traced else bars[0].start, _PROFILED))
     both = [place for place in bars if place.key.name in ("waiting", "transfer")]
     if both:
         wide = both[-1].end - both[0].start
@@ -111,36 +114,53 @@ def _groups(answer: Answer, placed: Placing) -> list[Piece]:
 def _blocks(answer: Answer, state: State, placed: Placing, look: Look) -> list[Block]:
     found = ordered(answer, state.sorting)
     blocks = [rows.ranked(one, answer, state, placed, look) for one in found if one.is_ranked]
-    if blocks and not placed.bars:
-        blocks.append(Block("", ([], [(_NOT_PROFILED, "quiet")])))
+    if blocks and placed.bars:
+        blocks.append(Block("", tuple(_axis(placed))))
+    elif blocks:
+        blocks.append(Block("", ([], [(_NOT_PROFILED, "quiet")], [])))
     others = [one for one in found if not one.is_ranked]
     if others:
         blocks.append(Block("", (([], [("not ranked", "faint")]) if blocks else ([("not ranked", "faint")],))))
-    blocks += [rows.apart(one, answer, state, placed, look) for one in others]
+    blocks += [rows.apart(one, answer, state, placed) for one in others]
     return blocks + [rows.waiting(name, answer, state, placed) for name in answer.waiting]
 
 
-def _scrolled(
-    blocks: Sequence[Block], name: str, room: int, width: int
-) -> tuple[list[Line], dict[int, str], int]:
-    """``room`` lines of all, so that the one that is chosen is among them; whose each is, and how many are left out."""
-    first = 0
-    shown = _whole(blocks, room)
+def _height(blocks: Sequence[Block]) -> int:
+    return sum(len(block.lines) for block in blocks)
+
+
+def _aired(blocks: Sequence[Block], answer: Answer) -> list[Block]:
+    """With a blank line between any two that are ranked."""
+    ranked = {one.name for one in answer.contenders if one.is_ranked}
+    return [
+        replace(block, lines=([], *block.lines)) if at and block.name in ranked else block
+        for at, block in enumerate(blocks)
+    ]
+
+
+def _scrolled(blocks: Sequence[Block], name: str, room: int, width: int) -> tuple[list[Line], dict[int, str]]:
+    """In ``room`` lines as many as find room, the one that is chosen among them, and whose each line is."""
+    is_all = _height(blocks) <= room
+    inside, first = room if is_all else max(room - 1, 1), 0
+    shown = _whole(blocks, inside)
     while first < len(blocks) - 1 and name not in [block.name for block in shown]:
         first += 1
-        shown = _whole(blocks[first:], room)
-    lines = [(block.name, line) for block in shown for line in block.lines][:room]
+        shown = _whole(blocks[first:], inside)
+    lines = [(block.name, line) for block in shown for line in block.lines][:inside]
     names = {at: owner for at, (owner, _) in enumerate(lines) if owner}
     body: list[Line] = [cut(line, width) for _, line in lines]
+    if is_all:
+        return body, names
     hidden = len({block.name for block in blocks if block.name} - set(names.values()))
-    return [*body, *[[]] * (room - len(body))], names, hidden
+    body += [[]] * (inside - len(body))
+    return [*body, [(f"     {hidden} more ↑↓", "warn")]][:room], names
 
 
 def _whole(blocks: Sequence[Block], room: int) -> list[Block]:
     """As many from the first on as find room whole, at least that one."""
     shown: list[Block] = []
     for block in blocks:
-        if shown and sum(len(one.lines) for one in (*shown, block)) > room:
+        if shown and _height([*shown, block]) > room:
             break
         shown.append(block)
     while len(shown) > 1 and not shown[-1].name and len(shown) < len(blocks):
@@ -148,18 +168,14 @@ def _whole(blocks: Sequence[Block], room: int) -> list[Block]:
     return shown
 
 
-def _axis(placed: Placing, hidden: int) -> list[Line]:
-    """A line with a tick at round numbers below the bars, and the numbers; the same scale in every column.
-
-    Beside it, how many strategies found no room above.
-    """
-    more: list[Line] = [[(f"     {hidden} more ↑↓", "warn")]] if hidden else []
-    if not placed.bars or math.isnan(placed.ns_per_cell):
-        return more
-    line: list[Piece] = [*more[0]] if more else [("     axis", "faint")]
+def _axis(placed: Placing) -> list[Line]:
+    """A line with a tick at round numbers below the bars, and the numbers; the same scale in every column."""
+    if math.isnan(placed.ns_per_cell):
+        return []
+    line: list[Piece] = [("     axis", "faint")]
     numbers: list[Piece] = [("     ms", "faint")]
     for place in placed.bars:
-        ticks, labels = _ticks(place.bar, placed)
+        ticks, labels = _ticks(place.width, placed)
         line += [(" " * (place.start - cells(line)), "text"), (ticks, "faint")]
         numbers += [(" " * (place.start - cells(numbers)), "text"), (labels, "faint")]
     return [line, numbers]
@@ -204,15 +220,21 @@ def _in_parts(found: dict[str, Delta]) -> str:
     return f"The parts add up to {span} ms, by which profiled steps differ; unprofiled ones differ by {step} ms."
 
 
-def _notes(answer: Answer, width: int, room: int) -> list[Line]:
-    """As many as there is room for, below a blank line."""
-    lines: list[Line] = [[]]
-    for note in answer.notes:
-        some = wrapped(printable(note), width - 2, 3)
-        if len(lines) + len(some) > room:
+def _notes(answer: Answer, width: int) -> list[list[Line]]:
+    return [
+        [[(f"{' ' if at else '–'} {text}", "quiet")] for at, text in enumerate(wrapped(printable(note), width - 2, 3))]
+        for note in answer.notes
+    ]
+
+
+def _fitting(notes: Sequence[list[Line]], room: int) -> list[Line]:
+    """The first notes that find room whole."""
+    lines: list[Line] = []
+    for note in notes:
+        if len(lines) + len(note) > room:
             break
-        lines += [[(f"{'–' if not at else ' '} {text}", "quiet")] for at, text in enumerate(some)]
-    return lines if len(lines) > 1 else []
+        lines += note
+    return lines
 
 
 def footer(width: int, look: Look) -> list[Piece]:

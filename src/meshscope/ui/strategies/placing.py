@@ -21,22 +21,21 @@ BESIDE = 7
 _LEAST_NAME, _MOST_NAME = 8, 28
 _APART, _JOINED = 13, 9
 _AFTER = {"span": 9, "rate": 10, "peak": 10, "speedup": 5, "compile": 9}
-_INLINE_BAR = 8
 _TICK_CELLS = 3
+_SPARED = 10
+"""Cells that bars are given before another column comes to stand behind them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Form:
     """How figures stand: a mean and its spread ``is_apart``, their signs below each other, or joined in fewer cells.
 
-    ``is_inline``: a bar stands before its figure, not below it. ``after`` are the columns behind the parts, ``gap`` cells
-    lie between any two.
+    ``after`` are the columns behind the parts; ``gap`` cells lie between any two.
     """
 
     is_apart: bool
-    is_inline: bool
-    gap: int
     after: tuple[str, ...]
+    gap: int = 2
 
     @property
     def figure(self) -> int:
@@ -51,23 +50,20 @@ class Form:
 
 _ALL = ("span", "rate", "peak", "speedup", "compile")
 _FORMS = (
-    Form(True, True, 2, _ALL),
-    Form(True, True, 2, _ALL[:3]),
-    Form(True, False, 2, _ALL),
-    Form(True, False, 2, _ALL[:3]),
-    *(Form(False, False, 2, _ALL[:count]) for count in (5, 4, 3, 2, 1, 0)),
-    Form(False, False, 1, ()),
+    *(Form(is_apart=True, after=after) for after in (_ALL, _ALL[:3])),
+    *(Form(is_apart=False, after=after) for after in (_ALL, _ALL[:3], ("rate", "peak"), ("rate",), ())),
+    Form(is_apart=False, gap=1, after=()),
 )
 
 
 @dataclass(frozen=True)
 class Place:
-    """A column from cell ``start`` on; ``bar`` of its ``width`` cells are for a bar."""
+    """A column from cell ``start`` on, ``width`` cells; with bars as wide where it ``has_bar``."""
 
     key: Key
     start: int
     width: int
-    bar: int = 0
+    has_bar: bool = False
 
     @property
     def end(self) -> int:
@@ -87,7 +83,7 @@ class Placing:
 
     @property
     def bars(self) -> tuple[Place, ...]:
-        return tuple(place for place in self.places if place.bar)
+        return tuple(place for place in self.places if place.has_bar)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -97,7 +93,7 @@ class Placing:
     def tick_ns(self) -> float:
         """The least round number of ns that is long enough for its own label."""
         ns = rounded_up(self.ns_per_cell * _TICK_CELLS)
-        while ns / self.ns_per_cell < len(tick(ns)) + 2:
+        while ns / self.ns_per_cell < len(tick(ns)) + 4:
             ns = rounded_up(ns * 1.5)
         return ns
 
@@ -109,7 +105,8 @@ def placing(answer: Answer, width: int) -> Placing:
     name = BEFORE_NAME + min(max(longest, _LEAST_NAME), _MOST_NAME, max(width // 5, _LEAST_NAME))
     most_ns = most(answer, some)
     for form in _FORMS:
-        if _needed(form, name, known, some) <= width:
+        spared = _SPARED if len(form.after) > 1 else 0
+        if _needed(form, name, known, some) + spared <= width:
             return _placed(form, name, known, some, most_ns, width)
     while some and _needed(_FORMS[-1], name, known, some) > width:
         some.remove(min(some, key=lambda key: most_ns[key.name]))
@@ -124,9 +121,8 @@ def most(answer: Answer, some: Sequence[Key]) -> dict[str, float]:
 
 
 def _needed(form: Form, name: int, known: dict[str, Key], some: Sequence[Key]) -> int:
-    bars = _INLINE_BAR + 1 if form.is_inline else 0
     after = sum(_after(form, key) + form.gap for key in form.after if key in known)
-    return name + form.gap + form.figure + len(some) * (form.figure + bars + form.gap) + after
+    return name + form.gap + form.figure + len(some) * (form.figure + form.gap) + after
 
 
 def _after(form: Form, name: str) -> int:
@@ -136,31 +132,29 @@ def _after(form: Form, name: str) -> int:
 def _placed(
     form: Form, name: int, known: dict[str, Key], some: Sequence[Key], most_ns: dict[str, float], width: int
 ) -> Placing:
-    beside = form.figure + 1 if form.is_inline else 0
-    least = {key.name: form.figure + (_INLINE_BAR + 1 if form.is_inline else 0) for key in some}
     room = width - _needed(form, name, known, ()) - form.gap * len(some)
-    ns_per_cell = scale({key.name: most_ns[key.name] for key in some}, least, beside, room)
+    ns_per_cell = scale([most_ns[key.name] for key in some], form.figure, room)
     widths = {"name": name, "step": form.figure, **{key: _after(form, key) for key in form.after}}
     for key in some:
-        widths[key.name] = max(least[key.name], _bar_cells(most_ns[key.name], ns_per_cell) + beside)
+        widths[key.name] = max(form.figure, _bar_cells(most_ns[key.name], ns_per_cell))
     places, at = [], 0
     for key in (known["name"], known["step"], *some, *(known[key] for key in form.after if key in known)):
-        places.append(Place(key, at, widths[key.name], widths[key.name] - beside if key in some else 0))
+        places.append(Place(key, at, widths[key.name], has_bar=key in some))
         at += widths[key.name] + form.gap
     return Placing(form, tuple(places), ns_per_cell)
 
 
-def scale(most_ns: dict[str, float], least: dict[str, int], beside: int, room: int) -> float:
-    """The fewest ns per cell with which all columns fit ``room``; each takes ``least`` cells or more.
+def scale(most_ns: Sequence[float], least: int, room: int) -> float:
+    """The fewest ns per cell with which bars as long as these fit ``room``, each in ``least`` cells or more.
 
-    ``beside`` cells of each are no bar. NaN where there is nothing to draw.
+    NaN where there is nothing to draw.
     """
-    longest_ns = max(most_ns.values(), default=0.0)
+    longest_ns = max(most_ns, default=0.0)
     if longest_ns <= 0:
         return math.nan
 
     def taken(ns_per_cell: float) -> int:
-        return sum(max(least[name], _bar_cells(ns, ns_per_cell) + beside) for name, ns in most_ns.items())
+        return sum(max(least, _bar_cells(ns, ns_per_cell)) for ns in most_ns)
 
     low_ns, high_ns = longest_ns / max(room, 1) / 2, longest_ns
     for _ in range(48):

@@ -45,20 +45,18 @@ def at_places(pieces: dict[str, list[Piece]], placed: Placing) -> list[Piece]:
 
 
 def ranked(one: Contender, answer: Answer, state: State, placed: Placing, look: Look) -> Block:
-    """Its figures, and below them its bars, or before each figure its bar."""
-    lines = [_figures(one, answer, state, placed, look)]
-    if not placed.form.is_inline:
-        lines.append(_bars_below(one, _doing(one, answer), placed, look))
-    return Block(one.name, tuple(lines))
+    """Its figures, and its bars below them."""
+    bars = _bars(one, _doing(one, answer), placed, look)
+    return Block(one.name, (_figures(one, answer, state, placed), bars))
 
 
-def apart(one: Contender, answer: Answer, state: State, placed: Placing, look: Look) -> Block:
+def apart(one: Contender, answer: Answer, state: State, placed: Placing) -> Block:
     """One that is not ranked: its figures, and why."""
     progress = one.row.progress
     who = f"rank {progress.rank}: " if progress.rank >= 0 and not progress.why.lower().startswith("rank") else ""
     reasons = [one.why, *([f"{who}{progress.why}"] if progress.why else [])]
     why: Piece = (printable(": ".join(reasons)), "bad" if progress.state in _FAILED else "quiet")
-    return Block(one.name, (_figures(one, answer, state, placed, look), [(_INDENT, "text"), why]))
+    return Block(one.name, (_figures(one, answer, state, placed), [(_INDENT, "text"), why]))
 
 
 def waiting(name: str, answer: Answer, state: State, placed: Placing) -> Block:
@@ -82,7 +80,7 @@ def _name(name: str, how: str, answer: Answer, state: State) -> list[Piece]:
     ]
 
 
-def _figures(one: Contender, answer: Answer, state: State, placed: Placing, look: Look) -> list[Piece]:
+def _figures(one: Contender, answer: Answer, state: State, placed: Placing) -> list[Piece]:
     role = "strong" if one.name == chosen(answer, state) else "text"
     how = one.row.progress.state if not one.is_traced else "launching" if one.name in answer.partial else "done"
     row, form, split = one.row, placed.form, one.split
@@ -97,18 +95,9 @@ def _figures(one: Contender, answer: Answer, state: State, placed: Placing, look
         "compile": [(duration(row.compile_ns), role)],
     }
     for place in placed.bars:
-        pieces[place.key.name] = _part(one, place, placed, role, look)
+        half_ns = split.spread_ns[place.key.name] if split else math.nan
+        pieces[place.key.name] = mean(milliseconds(place.key.value(one)), half_ns / NS_PER_MS, form, role)
     return at_places(pieces, placed)
-
-
-def _part(one: Contender, place: Place, placed: Placing, role: str, look: Look) -> list[Piece]:
-    name, ns = place.key.name, place.key.value(one)
-    half_ns = one.split.spread_ns[name] if one.split is not None else math.nan
-    figure = mean(milliseconds(ns), half_ns / NS_PER_MS, placed.form, role)
-    if not placed.form.is_inline:
-        return figure
-    blank = placed.form.figure + 1 - cells(figure)
-    return [*bar(name, ns, place.bar, placed.ns_per_cell, look), (" " * blank, "text"), *figure]
 
 
 def mean(figure: str, half: float, form: Form, role: str) -> list[Piece]:
@@ -129,10 +118,10 @@ def _doing(one: Contender, answer: Answer) -> Piece:
     return printable(one.row.framework), "faint"
 
 
-def _bars_below(one: Contender, below: Piece, placed: Placing, look: Look) -> list[Piece]:
+def _bars(one: Contender, below: Piece, placed: Placing, look: Look) -> list[Piece]:
     pieces: dict[str, list[Piece]] = {"name": [(_INDENT, "text"), below]}
     for place in placed.bars:
-        pieces[place.key.name] = bar(place.key.name, place.key.value(one), place.bar, placed.ns_per_cell, look)
+        pieces[place.key.name] = bar(place.key.name, place.key.value(one), place.width, placed.ns_per_cell, look)
     return at_places(pieces, placed)
 
 
@@ -149,12 +138,15 @@ def bar(name: str, ns: float, width: int, ns_per_cell: float, look: Look) -> lis
 
 def differences(label: str, found: dict[str, Delta], placed: Placing) -> list[Piece]:
     """A line of what the second of two has more; what is within both spreads stands in brackets."""
-    pieces: dict[str, list[Piece]] = {"name": [(_INDENT, "text"), (label, "quiet")]}
+    pieces: dict[str, list[Piece]] = {}
     for place in placed.places:
         delta = found.get(place.key.name)
         if delta is not None:
             pieces[place.key.name] = _difference(delta, placed.form.spread)
-    return at_places(pieces, placed)
+    line = at_places(pieces, placed)
+    first = next((at for at, (text, _) in enumerate(line) if text.strip()), len(line))
+    # The label may reach as far as the first figure.
+    return [(_INDENT, "text"), (left(label, cells(line[:first]) - len(_INDENT)), "quiet"), *line[first:]]
 
 
 def _difference(delta: Delta, beside: int) -> list[Piece]:
@@ -174,6 +166,6 @@ def heading(text: str, place: Place, placed: Placing) -> str:
     """Over a column: its end above the last digits of the means, where that leaves it whole."""
     if place.key.name == "name":
         return left(_INDENT + text, place.width)
-    has_spread = place.key.name in ("step", "span", "rate") or place.bar > 0
+    has_spread = place.key.name in ("step", "span", "rate") or place.has_bar
     room = place.width - (placed.form.spread if has_spread else 0)
     return left(right(text, room), place.width) if len(text) <= room else right(text, place.width)

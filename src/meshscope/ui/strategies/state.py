@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 
 from meshscope.analysis.contenders import Contender
 from meshscope.ui.strategies.answer import Answer
-from meshscope.ui.strategies.columns import Sorting, ordered
+from meshscope.ui.strategies.columns import FASTEST, Sorting, ordered
 
 
 @dataclass(frozen=True)
 class State:
     """``chosen`` is a name, "" for the first; ``marks`` are at most two names, A and B, "" for none."""
 
-    sorting: Sorting = Sorting()
+    sorting: Sorting = FASTEST
     chosen: str = ""
     marks: tuple[str, str] = ("", "")
 
