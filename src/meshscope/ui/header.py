@@ -145,7 +145,7 @@ def footer(
         ("e", "explain", 3),
         ("f", found_word(findings), 0 if findings else 5),
         ("t", "timeline", 2),
-        ("c", "compare", 3),
+        ("c", "compare", 4),
         ("space", play, 1),
         (named("←→", look), "seek", 4),
         ("<>", "speed", 6),
