@@ -17,6 +17,7 @@ from stepped import MS, Step, profiled, windows
 from meshscope.analysis.contenders import Contender, contenders, order
 from meshscope.analysis.gap import LEVEL, PROFILED, UNKNOWN, UNPROFILED, WON, Gap, GapPart, deltas, gap
 from meshscope.analysis.gap_words import sentence, winning
+from meshscope.recording.entries import Ended
 from meshscope.run import Run
 
 DDP = [Step(compute=60, exposed=30, idle=10)] * 3
@@ -130,16 +131,22 @@ def test_the_winner_is_told_over_the_nearest_that_it_clearly_beats() -> None:
 
 def test_another_device_and_what_failed_win_nothing() -> None:
     cpu = profiled("pmap", 1, DDP, device_kind="cpu")
-    found = contenders((profiled("ddp", 100, DDP), profiled("fsdp", 200, FSDP), cpu))
+    slept = profiled("slept", 1, DDP, faults=["straggler 60 ms"])
+    broken = replace(profiled("broken", 1, DDP), ended=Ended(t_ns=10**12, outcome="failed", why="rank 1 was killed"))
+    found = contenders((profiled("ddp", 100, DDP), profiled("fsdp", 200, FSDP), cpu, slept, broken))
     assert [one.name for one in order(found)] == ["ddp", "fsdp"]
-    assert found[2].why == "ran on CPU, the others on GPU"
-    assert "pmap" not in winning(found).sentence
+    assert [one.why for one in found[2:]] == [
+        "ran on CPU, the others on GPU", "ran with injected straggler 60 ms, others did not",
+        "failed before its last step",
+    ]  # fmt: skip
+    assert winning(found).pair == ("ddp", "fsdp")
 
 
 def test_one_run_and_none_are_told_without_a_winner() -> None:
     assert winning(()).sentence == "Nothing has run yet."
     only = winning(contenders((profiled("ddp", 100, DDP),)))
     assert only.sentence == "ddp takes 100 ms a step; there is no other to compare it with."
+    assert winning(contenders((profiled("ddp", 100),)), has_more=True).sentence.endswith("no other is ranked yet.")
     begun = winning(contenders((run(strategy="ddp"), run(strategy="fsdp"))))
     assert begun.sentence == "No winner: nothing here can be ranked yet."
     assert winning(contenders((run(strategy="ddp"),))).sentence == "ddp: no unprofiled step past warm-up yet."
@@ -175,6 +182,15 @@ def test_differences_are_told_with_whether_they_are_clear() -> None:
         "step": (100, True), "compute": (20, True), "hidden": (0, False), "waiting": (0, False),
         "transfer": (70, True), "copy": (0, False), "idle": (10, False), "span": (100, True),
     }  # fmt: skip
+
+
+def test_without_communication_exposed_time_is_set_against_any() -> None:
+    alone = windows(FSDP)[:1]
+    before = profiled("single", 100, [Step(compute=60, idle=10)] * 3)
+    after = replace(profiled("fsdp", 200), windows=alone)
+    found = deltas(*contenders((before, after)))
+    assert found["exposed"].ns == 100 * MS
+    assert not {"waiting", "transfer"} & found.keys()
 
 
 def test_nothing_is_made_of_a_step_time_that_is_not_known() -> None:

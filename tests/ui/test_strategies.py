@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from meshscope.ui.strategies.state import State
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "analysis" / "support"))
 from drawn import run
-from stepped import Step, windows
+from stepped import Step, profiled, windows
 
 Staged = Callable[..., Any]
 Snapshot = Callable[[str, str], None]
@@ -58,8 +59,14 @@ def scene(folder: Path, after_s: float = 200.0) -> Scene:
 
 
 @pytest.fixture(scope="module")
-def ended(whole: Path) -> Answer:
-    return question(scene(whole))
+def answers(whole: Path) -> Callable[[str], Answer]:
+    """The answer in a state, asked for once."""
+    return lru_cache(maxsize=None)(lambda name: STATES[name](whole))
+
+
+@pytest.fixture(scope="module")
+def ended(answers: Callable[[str], Answer]) -> Answer:
+    return answers("ended")
 
 
 def shown(answer: Answer, now: State = State(), size: tuple[int, int] = (120, 40), look: Look = Look()) -> str:  # noqa: B008  # frozen
@@ -94,8 +101,10 @@ STATES: dict[str, Callable[[Path], Answer]] = {
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("name", STATES)
-def test_every_state_looks_as_it_did(whole: Path, snapshot: Snapshot, name: str, size: tuple[int, int]) -> None:
-    snapshot(f"strategies-{name}-{size[0]}x{size[1]}", shown(STATES[name](whole), size=size))
+def test_every_state_looks_as_it_did(
+    answers: Callable[[str], Answer], snapshot: Snapshot, name: str, size: tuple[int, int]
+) -> None:
+    snapshot(f"strategies-{name}-{size[0]}x{size[1]}", shown(answers(name), size=size))
 
 
 def test_in_ascii_without_a_colour_it_reads_the_same(ended: Answer, snapshot: Snapshot) -> None:
@@ -220,6 +229,12 @@ def test_the_line_of_differences_adds_up(ended: Answer) -> None:
     step, *parts, whole = [float(number.replace("−", "-")) for number in re.findall(r"[+−][\d.]+", line)]
     assert sum(parts) == pytest.approx(whole, abs=0.3)
     assert f"The parts add up to +{whole} ms, by which profiled steps differ; unprofiled ones differ by +{step}" in text
+
+
+def test_one_strategy_alone_is_shown_with_nothing_to_set_it_against() -> None:
+    text = shown(question(Scene(None, (profiled("ddp", 100, NEW),), Stance(is_at_end=True))))
+    assert "ddp takes 100 ms a step; there is no other to compare it with." in text
+    assert " − " not in text
 
 
 def test_a_hostile_name_steers_nothing() -> None:

@@ -9,7 +9,7 @@ from meshscope.analysis import likeness
 from meshscope.analysis.change import SAME, SLOWER, UNSURE, judgement
 from meshscope.analysis.contenders import Contender
 from meshscope.analysis.overlap import exposed_in
-from meshscope.analysis.step_split import FEWEST, StepSplit
+from meshscope.analysis.step_split import FEWEST, PARTS, StepSplit
 from meshscope.units import counted
 
 WON, LEVEL, UNKNOWN, PROFILED = "won", "level", "unknown", "profiled"
@@ -151,8 +151,11 @@ def deltas(a: Contender, b: Contender) -> dict[str, Delta]:
     before, after = a.split, b.split
     if before is None or after is None:
         return found
-    for name in before.parts_ns.keys() & after.parts_ns.keys():
-        ns = after.parts_ns[name] - before.parts_ns[name]
+    for name in PARTS:
+        one_ns, other_ns = before.part_ns(name), after.part_ns(name)
+        if one_ns is None or other_ns is None:
+            continue
+        ns = other_ns - one_ns
         found[name] = Delta(ns, _is_clear(ns, before.spread_ns[name] + after.spread_ns[name]))
     span_ns = after.span_ns - before.span_ns
     return found | {"span": Delta(span_ns, _is_clear(span_ns, before.spread_ns["span"] + after.spread_ns["span"]))}

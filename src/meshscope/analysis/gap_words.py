@@ -34,11 +34,14 @@ class Winning:
     gaps: dict[str, Gap]
 
 
-def winning(found: tuple[Contender, ...]) -> Winning:
-    """The fastest against the nearest that it clearly wins over; against the nearest of all where there is none."""
+def winning(found: tuple[Contender, ...], *, has_more: bool = False) -> Winning:
+    """The fastest against the nearest that it clearly wins over; against the nearest of all where there is none.
+
+    ``has_more``: others are planned and have not started.
+    """
     ranked = order(found)
     if len(ranked) < 2:
-        return Winning(ranked[0].name if ranked else "", _alone(ranked, found), None, {})
+        return Winning(ranked[0].name if ranked else "", _alone(ranked, found, has_more=has_more), None, {})
     first, *others = ranked
     gaps = {one.name: known for one in others if (known := gap(first, one)) is not None}
     won = next((one for one in gaps.values() if one.verdict == WON), None)
@@ -57,14 +60,16 @@ def _beside(name: str, level: Sequence[str]) -> str:
     return f" {_listed(level)} {'is' if len(level) == 1 else 'are'} level with {name} within the noise."
 
 
-def _alone(ranked: Sequence[Contender], found: Sequence[Contender]) -> str:
+def _alone(ranked: Sequence[Contender], found: Sequence[Contender], *, has_more: bool) -> str:
     if not found:
         return "Nothing has run yet."
     if not ranked:
         return "No winner: nothing here can be ranked yet." if len(found) > 1 else f"{found[0].name}: {found[0].why}."
     (only,) = ranked
     of = "a profiled step" if only.is_traced else "a step"
-    others = "no other is ranked" if len(found) > 1 else "there is no other to compare it with"
+    others = "there is no other to compare it with"
+    if has_more or len(found) > 1:
+        others = "no other is ranked yet" if has_more else "no other is ranked"
     return f"{only.name} takes {milliseconds(only.step_ns)} ms {of}; {others}."
 
 

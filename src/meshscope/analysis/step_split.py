@@ -23,6 +23,8 @@ Floats = npt.NDArray[np.float64]
 PARTS = ("compute", "hidden", "waiting", "transfer", "exposed", "copy", "idle")
 """In the order in which they are shown. Exposed time is either told apart as waiting and transfer, or one part."""
 
+EXPOSED = ("waiting", "transfer", "exposed")
+
 FEWEST = 3
 """Of fewer steps no spread is told."""
 
@@ -51,7 +53,11 @@ class StepSplit:
 
     @property
     def exposed_ns(self) -> int:
-        return sum(self.parts_ns.get(name, 0) for name in ("waiting", "transfer", "exposed"))
+        return sum(self.parts_ns.get(name, 0) for name in EXPOSED)
+
+    def part_ns(self, name: str) -> int | None:
+        """One of PARTS; None where it is not told. Where nothing is exposed, no part of that is."""
+        return self.parts_ns.get(name, None if name not in EXPOSED or self.exposed_ns else 0)
 
 
 @per_window

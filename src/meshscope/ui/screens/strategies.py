@@ -36,12 +36,12 @@ from meshscope.units import NS_PER_S, printable
 _SAID_NS = 4 * NS_PER_S
 _TICK_S = 0.25
 _KEYS = (
-    ("↑ ↓  j k", "choose a strategy; what it differs by from the fastest stands below"),
+    ("↑ ↓  j k", "choose a strategy: below, how it differs from the fastest"),
     ("← →  h l", "sort by the column before or behind"),
     ("r", "the other way round"),
     ("space", "mark as A, another one as B; again: take the mark away"),
-    ("enter  c", "compare A and B: step time, parts, memory, kernels"),
-    ("esc  q", "back (backspace too); while two are compared: stop that"),
+    ("enter  c", "compare A and B: step time, its parts, memory, kernels"),
+    ("esc  q", "back (backspace too); stops a comparison that goes on"),
 )
 _MEANINGS = (
     ("compute", "compute", "computing, beside no communication"),
@@ -181,10 +181,10 @@ class Strategies(Screen[None]):
         lines: list[Line] = [[(f"{named(key, self._look):<14}", "key"), (what, "text")] for key, what in _KEYS]
         lines.append([])
         lines += [
-            [(texture(meaning, self._look) * 3, meaning), (f"  {name:<9}", "text"), (what, "quiet")]
+            [(texture(meaning, self._look) * 3, meaning), (f"  {name:<10}", "text"), (what, "quiet")]
             for meaning, name, what in _MEANINGS
         ]
-        lines += [[], [("The parts add up to the profiled step. In brackets: within the spread of both.", "quiet")]]
+        lines += [[], [("The parts add up to the profiled step. (In brackets: within the spreads.)", "quiet")]]
         self.app.push_screen(Dialog("strategies", lines, self._look))
 
     def action_leave(self) -> None:

@@ -44,10 +44,11 @@ def question(scene: Scene) -> Answer:
     """Everything that the screen shows of a scene."""
     found = contenders(scene.runs)
     started = {one.name for one in found}
+    waiting = tuple(name for name in scene.strategies if name not in started)
     return Answer(
         contenders=found,
-        waiting=tuple(name for name in scene.strategies if name not in started),
-        winning=winning(found),
+        waiting=waiting,
+        winning=winning(found, has_more=bool(waiting)),
         notes=_notes(scene, found),
         subject=header.subject(scene) if scene.is_recorded else counted(len(found), "run") + " of traces",
         partial=dict(scene.partial),

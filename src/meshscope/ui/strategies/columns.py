@@ -33,7 +33,11 @@ class Key:
 
 
 def _of_part(name: str) -> Callable[[Contender], float]:
-    return lambda one: float(one.split.parts_ns.get(name, math.nan)) if one.split is not None else math.nan
+    def value(one: Contender) -> float:
+        ns = one.split.part_ns(name) if one.split is not None else None
+        return math.nan if ns is None else float(ns)
+
+    return value
 
 
 _BEFORE = (Key("name", "strategy", lambda _: 0.0), Key("step", "ms/step", lambda one: one.step_ns))

@@ -18,7 +18,7 @@ BEFORE_NAME = 5
 BESIDE = 7
 """Cells for a spread that stands apart."""
 
-_LEAST_NAME, _MOST_NAME = 8, 28
+_LEAST_NAME, _MOST_NAME = 12, 28
 _APART, _JOINED = 13, 9
 _AFTER = {"span": 9, "rate": 10, "peak": 10, "speedup": 5, "compile": 9}
 _TICK_CELLS = 3

@@ -14,7 +14,7 @@ from meshscope.ui.scene import so_far
 from meshscope.ui.strategies.answer import Answer
 from meshscope.ui.strategies.placing import BEFORE_NAME, BESIDE, Form, Place, Placing
 from meshscope.ui.strategies.state import State, chosen
-from meshscope.ui.words import RUNNING, doing, glyph, times
+from meshscope.ui.words import RUNNING, doing_briefly, glyph, times
 from meshscope.units import NS_PER_MS, duration, milliseconds, printable, rate, size
 
 MEANINGS = {"waiting": "wait", "transfer": "exposed"}
@@ -114,7 +114,7 @@ def _doing(one: Contender, answer: Answer) -> Piece:
     if share is not None:
         return so_far(share), "warn"
     if not one.is_traced and one.row.progress.state in RUNNING:
-        return doing(one.row.progress), "accent"
+        return doing_briefly(one.row.progress), "accent"
     return printable(one.row.framework), "faint"
 
 
@@ -146,7 +146,8 @@ def differences(label: str, found: dict[str, Delta], placed: Placing) -> list[Pi
     line = at_places(pieces, placed)
     first = next((at for at, (text, _) in enumerate(line) if text.strip()), len(line))
     # The label may reach as far as the first figure.
-    return [(_INDENT, "text"), (left(label, cells(line[:first]) - len(_INDENT)), "quiet"), *line[first:]]
+    room = cells(line[:first]) - len(_INDENT)
+    return [(_INDENT, "text"), (left(label, room - 1) + " ", "quiet"), *line[first:]]
 
 
 def _difference(delta: Delta, beside: int) -> list[Piece]:
