@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from drawn import run, timeline
@@ -11,7 +12,9 @@ from hypothesis import strategies as st
 from stepped import MS, Step, profiled
 
 from meshscope.analysis.comparison import comparison
+from meshscope.analysis.parts import per_windows
 from meshscope.analysis.step_split import step_split
+from meshscope.run import Run
 
 
 def test_the_parts_of_one_step_add_up_to_it() -> None:
@@ -86,3 +89,22 @@ def test_parts_add_up_and_are_those_of_the_comparison(some: list[Step]) -> None:
     assert found.computing_ns == row.per_step.compute_ns
     assert found.exposed_ns == row.per_step.exposed_ns
     assert found.span_ns == pytest.approx(sum(one.span for one in some) / len(some) * MS, abs=5)
+
+
+def test_what_windows_alone_answer_is_not_asked_again_until_there_are_others() -> None:
+    asked: list[Run] = []
+
+    def count(run: Run) -> int:
+        asked.append(run)
+        return len(run.windows)
+
+    kept = per_windows(count)
+    first, other = profiled("ddp", 100, [Step(compute=40)] * 3), profiled("ddp", 100, [Step(compute=50)] * 3)
+    assert [kept(first), kept(replace(first, now_ns=5))] == [2, 2]
+    assert len(asked) == 1
+    assert kept(replace(first, experiment=profiled("fsdp", 100).experiment)) == 2
+    assert len(asked) == 2
+    assert kept(replace(first, windows=(*first.windows, *other.windows))) == 4
+    assert len(asked) == 3
+    assert kept(run(strategy="ddp")) == kept(run(strategy="ddp")) == 0
+    assert len(asked) == 5

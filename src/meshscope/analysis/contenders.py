@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from meshscope.analysis.figures import Figures, paced
 from meshscope.analysis.overlap import CollectiveOverlap, overlap
+from meshscope.analysis.parts import per_windows
 from meshscope.analysis.standing import NO_STEP, NO_STEP_YET, Row, standing
 from meshscope.analysis.step_split import StepSplit, step_split
 from meshscope.run import Run
@@ -35,6 +36,9 @@ class Contender:
     collectives: tuple[CollectiveOverlap, ...]
 
 
+_collectives = per_windows(overlap)
+
+
 def contenders(runs: tuple[Run, ...]) -> tuple[Contender, ...]:
     """In the order of the runs."""
     return tuple(_contender(run, row) for run, row in zip(runs, standing(runs), strict=True))
@@ -58,7 +62,7 @@ def _contender(run: Run, row: Row) -> Contender:
         step_spread_ns=spread_ns,
         split=split,
         figures=paced(run),
-        collectives=overlap(run),
+        collectives=_collectives(run),
     )
 
 

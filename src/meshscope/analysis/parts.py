@@ -7,6 +7,7 @@ from functools import wraps
 from typing import TypeVar
 from weakref import WeakKeyDictionary, ref
 
+from meshscope.experiment import Experiment
 from meshscope.run import Run
 from meshscope.spans import Window
 
@@ -48,6 +49,23 @@ def per_round(measure: Callable[[tuple[Window, ...], int], Part]) -> Callable[[t
             return kept[2]
         part = measure(windows, number)
         known[windows[0]] = (tuple(ref(window) for window in windows), number, part)
+        return part
+
+    return remembered
+
+
+def per_windows(measure: Callable[[Run], Part]) -> Callable[[Run], Part]:
+    """The same for a question to a run that its windows alone answer: a run of the same ones is not asked again."""
+    known: WeakKeyDictionary[Window, tuple[tuple[ref[Window], ...], Experiment, Part]] = WeakKeyDictionary()
+
+    @wraps(measure)
+    def remembered(run: Run) -> Part:
+        kept = known.get(run.windows[0]) if run.windows else None
+        if kept is not None and _are(kept[0], run.windows) and kept[1] == run.experiment:
+            return kept[2]
+        part = measure(run)
+        if run.windows:
+            known[run.windows[0]] = (tuple(ref(window) for window in run.windows), run.experiment, part)
         return part
 
     return remembered

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from meshscope.analysis import breakdown
 from meshscope.analysis.exposure import waited
-from meshscope.analysis.parts import per_run, per_window
+from meshscope.analysis.parts import per_window, per_windows
 from meshscope.analysis.traced import knows_waiting
 from meshscope.analysis.waiting import waiting
 from meshscope.intervals import covered_ns
@@ -71,7 +71,7 @@ def measure(window: Window) -> Ints:
     return np.stack((computed - hidden, hidden, exposed, busy - computed - exposed, end_ns - start_ns - busy), axis=1)
 
 
-@per_run
+@per_windows
 def step_split(run: Run) -> StepSplit | None:
     """None where no complete step with device work was profiled."""
     windows = [window for window in run.windows if window.device_kind != "none"]
