@@ -62,7 +62,7 @@ def test_what_the_winner_spends_more_on_is_said_too() -> None:
     slow = [Step(compute=50, exposed=130, idle=20)] * 3
     assert sentence(between(profiled("ddp", 100, DDP), profiled("fsdp", 200, slow))) == (
         "ddp wins by 100 ms a step over fsdp (2.0×): 100 ms less exposed transfer in all-gather, 10 ms less idle, "
-        "10 ms more computing."
+        "but 10 ms more computing."
     )
 
 
@@ -234,3 +234,11 @@ def test_a_contender_carries_what_the_comparison_shows() -> None:
 def test_what_only_profiled_steps_show_is_taken_off() -> None:
     found = between(profiled("ddp", 100, DDP), profiled("fsdp", 170, FSDP))
     assert sentence(found).endswith("10.0 ms less idle, minus 30.0 ms that only profiled steps show.")
+
+
+def test_nobody_wins_whose_median_is_the_longer_one() -> None:
+    fast, slow = contenders((profiled("ddp", 100, DDP), profiled("fsdp", 200, FSDP)))
+    found = gap(replace(fast, step_ns=300.0 * MS), slow)
+    assert found is not None
+    assert found.verdict == UNKNOWN
+    assert "No winner of ddp and fsdp: all their steps say otherwise" in sentence(found)

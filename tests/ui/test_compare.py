@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from meshscope.analysis.pairing import Changes, changes
 from meshscope.ui.app import MeshscopeApp, Options
 from meshscope.ui.look import Look
 from meshscope.ui.picture import text
-from meshscope.ui.screens.compare import Compare
+from meshscope.ui.screens.compare import Compare, drawn
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "analysis" / "support"))
 from measured import MS, measured, noisy, work, works
@@ -59,3 +60,18 @@ async def test_keys_choose_a_strategy_scroll_and_leave() -> None:
         assert text(app).isascii()
         await pilot.press("q")
     assert app.return_value == ""
+
+
+def test_two_strategies_of_two_frameworks_are_told_by_their_names() -> None:
+    spans = {"parts_ns": {name: (at * 10.0 * MS,) * 4 for at, name in enumerate(
+        ("idle", "exposed", "collective", "compute", "span"))}}  # fmt: skip
+    a = measured(noisy(1), works=works(work("all_reduce", [5] * 4, kind="collective"), work("mm", [20] * 4)), **spans)
+    b = measured(noisy(2, median_ms=90), strategy="pmap", title="pmap", framework="jax", **spans,
+                 works=works(work("all_reduce", [9] * 4, kind="collective"), work("dot.3", [20] * 4)))  # fmt: skip
+    (pair,) = changes([a], [b]).changes
+    text = "\n".join("".join(part for part, _ in line) for line in drawn(pair, 118, Look()))
+    assert "ddp → pmap: B is slower" in text
+    assert re.search(r"per step +A ddp +B pmap", text)
+    assert "all_reduce" in text
+    assert "dot.3" not in text
+    assert "PyTorch and JAX name the same kernels differently" in text

@@ -18,6 +18,7 @@ from meshscope.ui import progress
 from meshscope.ui.app import MeshscopeApp, Options
 from meshscope.ui.look import Look
 from meshscope.ui.picture import text
+from meshscope.ui.screens.strategies import Strategies
 from meshscope.ui.screens.traces import Traces
 
 PATIENCE_S = 20.0
@@ -336,3 +337,24 @@ class TestWhileReading:
 )
 def test_time_left_is_coarse(left_ns: int, says: str) -> None:
     assert progress.left(left_ns) == says
+
+
+async def test_several_runs_are_set_side_by_side_and_one_alone_is_not(folder: Path, stepless: Path) -> None:
+    async with staged(folder) as stage:
+        await stage.press("c")
+        assert "There is one run only: nothing to compare it with." in stage.text()
+    files = [folder / "rank0.json", folder / "rank1.json", stepless]
+    async with staged(Opening(Loading(files))) as stage:
+        assert "c compare" in stage.text()
+        await stage.pilot.press("c")
+        here = stage.app.screen
+        assert isinstance(here, Strategies)
+        async with asyncio.timeout(PATIENCE_S):
+            while not here.is_at_rest:
+                await stage.pilot.pause()
+        shown = stage.text()
+        assert "2 runs of traces" in shown
+        assert "llama takes 1.00 ms a profiled step; no other is ranked." in shown
+        assert "its traces hold no complete step" in shown
+        await stage.press("escape")
+        assert stage.app.screen is stage.screen

@@ -61,6 +61,9 @@ def gap(fast: Contender, slow: Contender) -> Gap | None:
         return None
     total_ns = round(slow.step_ns) - round(fast.step_ns)
     verdict, why, least_frac = _verdict(fast, slow)
+    if verdict == WON and total_ns <= 0:
+        # The verdict counts the steps during which nobody else used the cores, where there are enough of them.
+        verdict, why = UNKNOWN, "all their steps say otherwise than those during which no other program ran"
     untold = _untold(fast, slow)
     return Gap(
         fast=fast.name,

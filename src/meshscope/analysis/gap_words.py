@@ -99,7 +99,8 @@ def _because(known: Gap, figures: _Printed) -> str:
         return f"; their profiled steps differ by {milliseconds(seen_ns).replace('-', '−')} ms, and do not show why"
     if not figures.named:
         return "; no part of the profiled steps differs by more than its spread"
-    said = [_part(part, units, known, figures) for part, units in figures.named]
+    more = next((part for part, units in figures.named if units < 0 and part.name != UNPROFILED), None)
+    said = [("but " if part is more else "") + _part(part, units, known, figures) for part, units in figures.named]
     rest = f"the rest {figures.ms(abs(figures.rest))} ms {'less' if figures.rest > 0 else 'more'}"
     few = f" (from {known.few})" if known.few else ""
     return ": " + ", ".join([*said, *([rest] if figures.rest else [])]) + few

@@ -120,7 +120,8 @@ def _blocks(answer: Answer, state: State, placed: Placing, look: Look) -> list[B
         blocks.append(Block("", ([], [(_NOT_PROFILED, "quiet")], [])))
     others = [one for one in found if not one.is_ranked]
     if others:
-        blocks.append(Block("", (([], [("not ranked", "faint")]) if blocks else ([("not ranked", "faint")],))))
+        over: Line = [("not ranked", "faint")]
+        blocks.append(Block("", ([], over) if blocks else (over,), leads=True))
     blocks += [rows.apart(one, answer, state, placed) for one in others]
     return blocks + [rows.waiting(name, answer, state, placed) for name in answer.waiting]
 
@@ -163,9 +164,7 @@ def _whole(blocks: Sequence[Block], room: int) -> list[Block]:
         if shown and _height([*shown, block]) > room:
             break
         shown.append(block)
-    while len(shown) > 1 and not shown[-1].name and len(shown) < len(blocks):
-        shown.pop()  # a heading without what it is over
-    return shown
+    return shown[:-1] if len(shown) > 1 and shown[-1].leads else shown
 
 
 def _axis(placed: Placing) -> list[Line]:

@@ -26,10 +26,11 @@ _INDENT = " " * BEFORE_NAME
 
 @dataclass(frozen=True)
 class Block:
-    """The lines of one strategy, or of a heading between them, whose ``name`` is ""."""
+    """The lines of one strategy. ``name`` is "" for the axis and for a heading, which ``leads`` to what is below it."""
 
     name: str
     lines: tuple[Line, ...]
+    leads: bool = False
 
 
 def at_places(pieces: dict[str, list[Piece]], placed: Placing) -> list[Piece]:
