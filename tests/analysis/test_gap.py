@@ -193,6 +193,14 @@ def test_without_communication_exposed_time_is_set_against_any() -> None:
     assert not {"waiting", "transfer"} & found.keys()
 
 
+def test_where_one_of_two_does_not_tell_waiting_apart_exposed_time_is_one_part() -> None:
+    untold = replace(profiled("fsdp", 200), windows=windows(FSDP)[:1])
+    found = deltas(*contenders((profiled("ddp", 100, DDP), untold)))
+    assert found["exposed"].ns == 70 * MS
+    assert not {"waiting", "transfer"} & found.keys()
+    assert sum(delta.ns for name, delta in found.items() if name not in ("step", "span")) == found["span"].ns
+
+
 def test_nothing_is_made_of_a_step_time_that_is_not_known() -> None:
     one, other = contenders((profiled("ddp", 100, DDP), run(strategy="fsdp")))
     assert gap(one, other) is None

@@ -146,7 +146,10 @@ class Delta:
 
 
 def deltas(a: Contender, b: Contender) -> dict[str, Delta]:
-    """From ``a`` to ``b``, of the ``step`` and of every part that both know; the parts differ by ``span`` in all."""
+    """From ``a`` to ``b``, of the ``step`` and of every part that both know; the parts differ by ``span`` in all.
+
+    Where only one of the two tells waiting from transfer, both have ``exposed`` in their place.
+    """
     found = {}
     if not math.isnan(a.step_ns + b.step_ns):
         ns = round(b.step_ns) - round(a.step_ns)
@@ -156,6 +159,8 @@ def deltas(a: Contender, b: Contender) -> dict[str, Delta]:
         return found
     for name in PARTS:
         one_ns, other_ns = before.part_ns(name), after.part_ns(name)
+        if name == "exposed" and "transfer" not in found:
+            one_ns, other_ns = before.exposed_ns, after.exposed_ns
         if one_ns is None or other_ns is None:
             continue
         ns = other_ns - one_ns

@@ -6,16 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from meshscope.analysis.gap import Delta, deltas, gap
-from meshscope.analysis.gap_words import sentence
 from meshscope.ui.look import Look
 from meshscope.ui.marks.cells import Line, Piece, cells, cut, ends, named, wrapped
-from meshscope.ui.strategies import rows
+from meshscope.ui.strategies import differing, rows
 from meshscope.ui.strategies.answer import Answer
 from meshscope.ui.strategies.columns import is_downward, ordered
 from meshscope.ui.strategies.placing import Place, Placing, placing, tick
-from meshscope.ui.strategies.rows import Block, heading, signed
-from meshscope.ui.strategies.state import State, chosen, compared
+from meshscope.ui.strategies.rows import Block, heading
+from meshscope.ui.strategies.state import State, chosen
 from meshscope.units import printable
 
 MARGIN = 1
@@ -52,7 +50,7 @@ def drawn(
     ]
     blocks = _blocks(answer, state, placed, look)
     free = height - 2 - len(above)
-    differs, notes = _difference(answer, state, placed, inside), _notes(answer, inside)
+    differs, notes = differing.lines(answer, state, placed, inside), _notes(answer, inside)
     while len(differs) > 2 and len(differs) + _height(blocks) > free:
         differs.pop()
     if _height(aired := _aired(blocks, answer)) + len(differs) + sum(map(len, notes)) + 1 <= free:
@@ -190,33 +188,6 @@ def _ticks(width: int, placed: Placing) -> tuple[str, str]:
             labels[at : at + len(text)] = text
         number += 1
     return "".join(ticks), "".join(labels)
-
-
-def _difference(answer: Answer, state: State, placed: Placing, width: int) -> list[Line]:
-    """What the two that are looked at differ by, column by column; and in words, where the verdict is of others."""
-    pair = compared(answer, state)
-    if pair is None:
-        return []
-    first, second = pair
-    found = deltas(first, second)
-    label = printable(f"{second.name} − {first.name}")
-    short = "B − A" if state.pair is not None else label
-    lines: list[Line] = [[], rows.differences(short, found, placed)]
-    known = gap(first, second) if first.step_ns <= second.step_ns else gap(second, first)
-    told = answer.winning.pair is not None and {first.name, second.name} == set(answer.winning.pair)
-    words: list[Piece] = []
-    if known is not None and not told and first.is_ranked and second.is_ranked:
-        words.append((sentence(known), "text"))
-    if "span" in found and "step" in found and not answer.is_traced:
-        words.append((_in_parts(found), "quiet"))
-    for said, role in words:
-        lines += [[("     ", "text"), (text, role)] for text in wrapped(printable(said), width - 5, 3)]
-    return lines
-
-
-def _in_parts(found: dict[str, Delta]) -> str:
-    step, span = signed(found["step"].ns), signed(found["span"].ns)
-    return f"The parts add up to {span} ms, by which profiled steps differ; unprofiled ones differ by {step} ms."
 
 
 def _notes(answer: Answer, width: int) -> list[list[Line]]:
