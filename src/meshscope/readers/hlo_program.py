@@ -13,8 +13,10 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from meshscope.readers.hlo_groups import NO_GROUPS, Groups, assigned, groups_of
+from meshscope.readers.hlo_modes import arrays_of, how, is_commands
 from meshscope.readers.hlo_shapes import UNKNOWN, dtype, size_bytes
 from meshscope.readers.xplane_messages import message
+from meshscope.spans import How
 
 _COLLECTIVES = frozenset({
     "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "ragged-all-to-all", "collective-permute",
@@ -26,6 +28,7 @@ _PAIRED = frozenset({"collective-permute", "send", "recv"})
 _OF_RESULT = frozenset({"all-gather", "recv"})
 _AROUND = frozenset({"async-start", "async-update", "async-done", "fusion"})
 _START, _DONE = "-start", "-done"
+_NOTHING_TOLD = How(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +45,14 @@ class Instruction:
     """``opcode`` of an asynchronous wrapper is that of what it wraps (``reduce-scatter-start``).
 
     ``path`` is where the code stands: JAX's scopes and transformations (``jit(step)/jvp(Net)/Dense_0/dot_general``).
-    ``message`` is None for what is no collective, and for the done of one.
+    ``message`` is None for what is no collective, and for the done of one. ``how`` is empty where nothing is told, and
+    for a command buffer says no more than that.
     """
 
     opcode: str
     path: str
     message: Message | None = None
+    how: How = _NOTHING_TOLD
 
 
 def instructions_of(content: bytes) -> dict[str, Instruction]:
@@ -78,7 +83,12 @@ class _Module:
         if opcode in _AROUND:
             return self._around(one, opcode, path, computation)
         kind = opcode.removesuffix(_START)
-        return Instruction(opcode, path, self._message(one, kind, computation) if kind in _COLLECTIVES else None)
+        if kind in _COLLECTIVES:
+            said = how(one, opcode, arrays_of(one, kind))
+            return Instruction(opcode, path, self._message(one, kind, computation), said)
+        called = [self._computations[number] for number in one.called_computation_ids if number in self._computations]
+        is_graph = is_commands(opcode, [_text(its.name) for its in called])
+        return Instruction(opcode, path, how=How.COMMANDS if is_graph else _NOTHING_TOLD)
 
     def _around(self, one: Any, opcode: str, path: str, computation: Any) -> Instruction:
         """An instruction that holds others: what it communicates is what the only collective in it does."""
@@ -86,10 +96,13 @@ class _Module:
         kinds = [_text(inner.opcode) for inner, _ in inside]
         if opcode.startswith("async-") and len(kinds) == 1:
             opcode = opcode.replace("async", kinds[0], 1)
-        if opcode.endswith(_DONE) or len(inside) != 1:
-            return Instruction(opcode, path, Message() if inside and not opcode.endswith(_DONE) else None)
+        if opcode.endswith(_DONE) or not inside:
+            return Instruction(opcode, path)
+        said = how(one, opcode, sum(arrays_of(inner, _text(inner.opcode)) for inner, _ in inside))
+        if len(inside) > 1:
+            return Instruction(opcode, path, Message(), said)
         inner, its = inside[0]
-        return Instruction(opcode, path, self._message(inner, kinds[0], its))
+        return Instruction(opcode, path, self._message(inner, kinds[0], its), said)
 
     def _inside(self, one: Any, computation: Any) -> Iterator[tuple[Any, Any]]:
         """The collectives that an instruction holds; those of a done are its start's."""
