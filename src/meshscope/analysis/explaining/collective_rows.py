@@ -21,7 +21,7 @@ from meshscope.analysis.explaining.figure import (
 from meshscope.analysis.explaining.number import Asked, Case, Group, Number
 from meshscope.intervals import union
 from meshscope.run import Run
-from meshscope.units import UNKNOWN, size
+from meshscope.units import UNKNOWN, duration, size
 
 _ALL = "steps that were not being profiled"
 _UNTOLD = "waiting cannot be told apart"
@@ -94,13 +94,25 @@ def _why(row: CollectiveTotal, field: str) -> str:
         return "sizes are not known"
     if row.algbw_bytes_per_s is None:
         return "nothing was moved, or in no time"
+    if row.is_uneven:
+        return "ranks move different amounts in one call"
     return "nccl-tests defines none for it" if row.group_size > 1 else "how many ranks take part is not known"
 
 
 def _notes(row: CollectiveTotal, field: str) -> tuple[str, ...]:
     if field in ("wait_ns", "transfer_ns", "algbw_bytes_per_s", "busbw_bytes_per_s"):
-        return (f"over the {row.matched} of {row.count} calls that have a counterpart on every rank",)
+        return (
+            f"over the {row.matched} of {row.count} calls that have a counterpart on every rank",
+            *_beside(row, field),
+        )
     return ()
+
+
+def _beside(row: CollectiveTotal, field: str) -> tuple[str, ...]:
+    if not row.beside_ns or not field.endswith("bytes_per_s"):
+        return ()
+    of = f"{duration(row.beside_ns)} of {duration(row.transfer_ns or 0)}"
+    return (f"for {of} a collective of another row transfers on the same device: then its links carry more",)
 
 
 def _summed(what: str, unit: str, told: Callable[[Row], int]) -> Figured:
