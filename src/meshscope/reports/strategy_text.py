@@ -74,7 +74,8 @@ def _xla(found: Xla) -> str:
 def _modes(found: XlaCollective) -> str:
     said = ""
     if found.asynchronous is not None:
-        said = f", {found.asynchronous} asynchronous" + (f" by {found.told_by[0]}" if found.told_by else "")
+        by = f" (told by {' and '.join(found.told_by)})" if found.told_by else ""
+        said = f", {found.asynchronous or 'none'} asynchronous{by}"
     elif found.untold < found.count:
         said = f", of {found.untold} of which it is not known whether they are asynchronous"
     if found.combined:
