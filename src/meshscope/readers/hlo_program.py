@@ -6,6 +6,7 @@ what any other collective takes from one.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -70,6 +71,11 @@ class _Module:
         self._assignment = assigned(module)
         self._computations = {one.id: one for one in module.computations}
         self._numbered: dict[int, dict[int, Any]] = {}
+        self._wrappers: dict[int, list[Any]] = defaultdict(list)
+        for one in (one for computation in module.computations for one in computation.instructions):
+            if one.opcode == b"async-start":
+                for number in one.called_computation_ids:
+                    self._wrappers[number].append(one)
 
     def instructions(self) -> dict[str, Instruction]:
         return {
@@ -84,11 +90,20 @@ class _Module:
             return self._around(one, opcode, path, computation)
         kind = opcode.removesuffix(_START)
         if kind in _COLLECTIVES:
-            said = how(one, opcode, arrays_of(one, kind))
-            return Instruction(opcode, path, self._message(one, kind, computation), said)
+            return Instruction(opcode, path, self._message(one, kind, computation), self._how(one, computation))
         called = [self._computations[number] for number in one.called_computation_ids if number in self._computations]
         is_graph = is_commands(opcode, [_text(its.name) for its in called])
         return Instruction(opcode, path, how=How.COMMANDS if is_graph else _NOTHING_TOLD)
+
+    def _how(self, one: Any, computation: Any) -> How:
+        """A kernel may name the collective that a wrapper wraps: it runs as the wrapper does."""
+        opcode = _text(one.opcode)
+        arrays = arrays_of(one, opcode.removesuffix(_START))
+        wrappers = self._wrappers.get(computation.id)
+        if wrappers is None:
+            return how(one, opcode, arrays)
+        said = {how(start, _text(start.opcode), arrays) for start in wrappers}
+        return said.pop() if len(said) == 1 else _NOTHING_TOLD
 
     def _around(self, one: Any, opcode: str, path: str, computation: Any) -> Instruction:
         """An instruction that holds others: what it communicates is what the only collective in it does."""
