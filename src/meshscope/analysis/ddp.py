@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from meshscope.analysis.host_activity import host_named
-from meshscope.analysis.parts import per_window
 from meshscope.analysis.passes import Pass, is_ddp, marks_optimizer, passes
 from meshscope.analysis.waiting import waiting
 from meshscope.intervals import difference, union
@@ -88,8 +87,7 @@ def ddp(run: Run) -> Ddp | None:
     ((signature, alike),) = Counter(one.signature for one in synced).most_common(1)
     covered_ns = sum(window.end_ns - window.start_ns for window in windows)
     in_steps = sum(one.step >= 0 for one in synced)
-    again = [one for window in windows for one in repeated(window)]
-    redundant = [found for some in again for found in some]
+    repeats, extra = repeated(windows)
     buffers, buffers_ns = _buffers(windows)
     searches = [_search(window) for window in windows]
     waited_ns = _waited(run)
@@ -107,9 +105,9 @@ def ddp(run: Run) -> Ddp | None:
         covered_ns=covered_ns,
         passes_per_step=ratio(in_steps, sum(len(window.steps) for window in windows)),
         optimizer_steps=len({(one.rank, one.optimizer, id(window)) for window in windows for one in passes(window)}),
-        repeats=len(again),
-        repeated=len(redundant),
-        repeated_ns=sum(one.exposed.total_ns for one in redundant),
+        repeats=repeats,
+        repeated=len(extra),
+        repeated_ns=sum(one.exposed.total_ns for _, one in extra),
         searches=sum(count for count, _ in searches),
         search_ns=sum(ns for _, ns in searches),
         buffers=buffers,
@@ -158,23 +156,25 @@ def _buckets(found: Sequence[Pass]) -> tuple[Bucket, ...]:
     )
 
 
-@per_window
-def repeated(window: Window) -> tuple[tuple[Pass, ...], ...]:
-    """For each optimizer step before which one series of buckets went out several times, the passes that need not have.
+def repeated(windows: Sequence[Window]) -> tuple[int, list[tuple[Window, Pass]]]:
+    """Optimizer steps before which one series of buckets went out several times, and the passes that need not have.
 
-    Unknown sizes are no series: two passes of equal length may be of different models. Without a mark of any optimizer
-    step nothing is known to be accumulated.
+    Unknown sizes are no series: two passes of equal length may be of different models. Where no step of an optimizer is
+    marked nothing is known to be accumulated.
     """
-    found = []
-    steps: dict[int, list[Pass]] = defaultdict(list)
-    for one in passes(window) if marks_optimizer(window) else ():
-        steps[one.optimizer].append(one)
-    for some in steps.values():
-        synced = [one for one in some if len(one.row)]
-        signatures = {one.signature for one in synced}
-        if len(synced) > 1 and len(signatures) == 1 and min(synced[0].signature) >= 0:
-            found.append(tuple(synced[:-1]))
-    return tuple(found)
+    repeats = 0
+    extra: list[tuple[Window, Pass]] = []
+    for window in windows:
+        steps: dict[int, list[Pass]] = defaultdict(list)
+        for one in passes(window) if marks_optimizer(window) else ():
+            steps[one.optimizer].append(one)
+        for some in steps.values():
+            synced = [one for one in some if len(one.row)]
+            signatures = {one.signature for one in synced}
+            if len(synced) > 1 and len(signatures) == 1 and min(synced[0].signature) >= 0:
+                repeats += 1
+                extra += [(window, one) for one in synced[:-1]]
+    return repeats, extra
 
 
 def _search(window: Window) -> tuple[int, int]:

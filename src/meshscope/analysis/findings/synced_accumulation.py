@@ -54,7 +54,7 @@ def synced_accumulation(run: Run) -> tuple[Finding, ...]:
 
 def _lost(window: Window, waits: WindowWaits | None) -> Intervals:
     exposed = EMPTY
-    for one in (one for some in repeated(window) for one in some):
+    for _, one in repeated([window])[1]:
         exposed = exposed | one.exposed
     return exposed - waited(window, waits)
 
