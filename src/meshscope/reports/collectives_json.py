@@ -11,7 +11,7 @@ from meshscope.run import Run
 from meshscope.units import counted
 
 _BY_RANK = ("late_ns", "last")
-_OPTIONAL = ("group_size", "beside_ns", "is_uneven", *_BY_RANK)
+_OPTIONAL = ("group_size", "is_uneven", *_BY_RANK)
 
 
 def collectives_json(run: Run) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:

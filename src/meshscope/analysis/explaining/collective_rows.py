@@ -130,6 +130,7 @@ _BUSY = _summed("busy", "ns", lambda one: one[1].busy_ns)
 _HIDDEN = _summed("hidden", "ns", lambda one: one[1].hidden_ns)
 _WAIT = _summed("waiting", "ns", lambda one: one[2].wait_ns)
 _TRANSFER = _summed("transfer", "ns", lambda one: one[2].transfer_ns)
+_BESIDE = _summed("beside others", "ns", lambda one: one[2].beside_ns)
 
 
 def _exposed(row: CollectiveTotal, rows: tuple[Row, ...]) -> Figure:
@@ -162,6 +163,8 @@ _WHAT: dict[str, tuple[str, str, str, str, Figured]] = {
              "calls without a counterpart on every rank", _WAIT),
     "transfer": ("transfer_ns", "ns", "The part of its time after the last rank had come, added up over ranks.",
                  "waiting for the last rank; calls without a counterpart on every rank", _TRANSFER),
+    "beside": ("beside_ns", "ns", "The part of its transfer in which a collective of another row transfers on the same "
+               "device, and its links carry both.", "waiting for the last rank", _BESIDE),
     "algbw": ("algbw_bytes_per_s", "bytes/s", "The size of COLLECTIVE calls over the time of their transfer.",
               "waiting for the last rank", _algbw),
     "busbw": ("busbw_bytes_per_s", "bytes/s", "The algorithm bandwidth times what each link has to carry, as "
