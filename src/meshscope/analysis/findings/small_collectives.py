@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,7 @@ import numpy.typing as npt
 
 from meshscope.analysis.findings.rule import Finding, Rule, part
 from meshscope.analysis.findings.whole import traced_step
+from meshscope.analysis.parts import per_window
 from meshscope.analysis.waiting import waiting
 from meshscope.analysis.wall_time import Moved, moved
 from meshscope.analysis.xla_checks import MANY, SMALL_BYTES, is_combined
@@ -112,7 +114,7 @@ def _finding(found: _Calls, of: _Cost, run: Run) -> tuple[Finding, ...]:
     exposed_frac = ratio(exposed_ns, float(wall_ns.sum()))
     fewer = len(wall_ns) / found.periods - needed
     cost = part(fewer * of.latency_ns * exposed_frac, traced_step(run))
-    if found.count < MANY or of.moved_bytes >= found.count * SMALL_BYTES or not cost.cost_frac >= LEAST_FRAC:
+    if of.moved_bytes >= found.count * SMALL_BYTES or not cost.cost_frac >= LEAST_FRAC:
         return ()
     name = found.name.replace("_", "-")
     return (
@@ -133,27 +135,28 @@ def _finding(found: _Calls, of: _Cost, run: Run) -> tuple[Finding, ...]:
     )
 
 
-def _calls(run: Run) -> tuple[_Calls, ...]:
-    """By kind and group."""
-    waits = waiting(run).windows
-    sizes: dict[tuple[str, str], list[Ints]] = defaultdict(list)
-    found: dict[tuple[str, str], list[Moved]] = defaultdict(list)
+def _calls(run: Run) -> Iterator[_Calls]:
+    """By kind and group; those of which there are many small ones alone."""
+    has_steps, periods, waits = _has_steps(run), _periods(run), waiting(run).windows
+    found: dict[tuple[str, str], list[tuple[Window, Ints]]] = defaultdict(list)
     for window in run.windows:
-        for key, rows in _rows(window, has_steps=_has_steps(run)).items():
-            sizes[key].append(window.spans.size_bytes[rows])
-            found[key].append(moved(window, rows, waits.get(window)))
-    return tuple(
-        _Calls(name, _periods(run), np.concatenate(sizes[name, group]), tuple(some))
-        for (name, group), some in found.items()
-        if is_combined(run, name) and any(len(one.row) for one in some)
-    )
+        for key, rows in _rows(window).items() if window.steps or not has_steps else ():
+            found[key].append((window, rows))
+    for (name, _), some in found.items():
+        size_bytes = np.concatenate([window.spans.size_bytes[rows] for window, rows in some])
+        if len(size_bytes) < MANY * periods or size_bytes.mean() >= SMALL_BYTES or not is_combined(run, name):
+            continue
+        parts = tuple(moved(window, rows, waits.get(window)) for window, rows in some)
+        if any(len(one.row) for one in parts):
+            yield _Calls(name, periods, size_bytes, parts)
 
 
-def _rows(window: Window, *, has_steps: bool) -> dict[tuple[str, str], Ints]:
-    """The collectives that begin in complete steps, by kind and group; all of them where no window has a step."""
+@per_window
+def _rows(window: Window) -> dict[tuple[str, str], Ints]:
+    """The collectives that begin in complete steps, by kind and group; all of them where the window has no step."""
     spans = window.spans
     is_mine = (spans.kind == Kind.COLLECTIVE) & (spans.collective >= 0)
-    if has_steps:
+    if window.steps:
         inside = union(window.step_ns[:, 0], window.step_ns[:, 1])
         begun = np.searchsorted(inside.start_ns, spans.start_ns, side="right")
         is_mine &= begun > np.searchsorted(inside.end_ns, spans.start_ns, side="right")
