@@ -14,7 +14,7 @@ import numpy.typing as npt
 from meshscope.analysis.host_activity import host_named
 from meshscope.analysis.passes import Pass, is_ddp, marks_optimizer, passes
 from meshscope.analysis.waiting import waiting
-from meshscope.intervals import difference, union
+from meshscope.intervals import Intervals, difference, union
 from meshscope.run import Run
 from meshscope.spans import Kind, Window
 from meshscope.units import ratio
@@ -89,7 +89,7 @@ def ddp(run: Run) -> Ddp | None:
     in_steps = sum(one.step >= 0 for one in synced)
     repeats, extra = repeated(windows)
     buffers, buffers_ns = _buffers(windows)
-    searches = [_search(window) for window in windows]
+    searched = [searches(window) for window in windows]
     waited_ns = _waited(run)
     return Ddp(
         ranks=tuple(sorted({one.rank for one in synced})),
@@ -108,8 +108,8 @@ def ddp(run: Run) -> Ddp | None:
         repeats=repeats,
         repeated=len(extra),
         repeated_ns=sum(one.exposed.total_ns for _, one in extra),
-        searches=sum(count for count, _ in searches),
-        search_ns=sum(ns for _, ns in searches),
+        searches=sum(len(rows) for rows, _ in searched),
+        search_ns=sum(when.total_ns for _, when in searched),
         buffers=buffers,
         buffers_ns=buffers_ns,
     )
@@ -177,10 +177,11 @@ def repeated(windows: Sequence[Window]) -> tuple[int, list[tuple[Window, Pass]]]
     return repeats, extra
 
 
-def _search(window: Window) -> tuple[int, int]:
+def searches(window: Window) -> tuple[Ints, Intervals]:
+    """The rows of searches for unused parameters, and their time on the host."""
     spans = window.spans
-    rows = host_named(spans, _SEARCH.search)
-    return int(rows.sum()), union(spans.start_ns[rows], spans.end_ns[rows]).total_ns
+    rows = np.flatnonzero(host_named(spans, _SEARCH.search))
+    return rows, union(spans.start_ns[rows], spans.end_ns[rows])
 
 
 def _buffers(windows: Sequence[Window]) -> tuple[int, int]:

@@ -127,3 +127,20 @@ def test_all_gathers_under_the_compute_of_others_or_of_the_root_alone_are_none()
     assert "exposed-gathers" not in codes(ran(fsdp_rank(*EXPOSED, compute=[(10, 190)])))
     root = gather(2, "", 4, 60)
     assert "exposed-gathers" not in codes(ran(fsdp_rank(root, *EXPOSED[2:], compute=[(60, 190)])))
+
+
+def searched(host_ns: int) -> list[Made]:
+    name = "torch.distributed.ddp.reducer::search_unused_parameters"
+    return [*stepped(micro_batch(70)), host(112, 112 + host_ns, name, lane="autograd")]
+
+
+def test_a_search_for_unused_parameters_that_takes_time_is_told_without_a_cost() -> None:
+    found = only("unused-search", ran(searched(6)))
+    assert not found.has_cost
+    assert "1 search for unused parameters: 6 ns of host time, 3.0 % of the mean profiled step" in said(found)
+    assert "find_unused_parameters=False" in found.fix
+
+
+def test_a_quick_search_or_none_is_no_finding() -> None:
+    assert "unused-search" not in codes(ran(searched(3)))
+    assert "unused-search" not in codes(ran(stepped(micro_batch(70))))
