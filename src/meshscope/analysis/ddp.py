@@ -88,9 +88,9 @@ def ddp(run: Run) -> Ddp | None:
     covered_ns = sum(window.end_ns - window.start_ns for window in windows)
     in_steps = sum(one.step >= 0 for one in synced)
     repeats, extra = repeated(windows)
-    buffers, buffers_ns = _buffers(windows)
+    buffered = [broadcasts(window) for window in windows]
     searched = [searches(window) for window in windows]
-    waited_ns = _waited(run)
+    waited_ns = [ns for _, _, ns in waited(run)]
     return Ddp(
         ranks=tuple(sorted({one.rank for one in synced})),
         passes=len(synced),
@@ -110,8 +110,8 @@ def ddp(run: Run) -> Ddp | None:
         repeated_ns=sum(one.exposed.total_ns for _, one in extra),
         searches=sum(len(rows) for rows, _ in searched),
         search_ns=sum(when.total_ns for _, when in searched),
-        buffers=buffers,
-        buffers_ns=buffers_ns,
+        buffers=sum(len(rows) for rows, _ in buffered),
+        buffers_ns=sum(exposed.total_ns for _, exposed in buffered),
     )
 
 
@@ -122,19 +122,18 @@ def _period_ns(windows: Sequence[Window]) -> float:
     return ratio(sum(apart), sum(len(times) - 1 for times in ends if len(times) > 1))
 
 
-def _waited(run: Run) -> list[int | None]:
+def waited(run: Run) -> list[tuple[Window, Pass, int | None]]:
     """What each pass with all-reduces waited for late ranks in its tail; None where they were not all matched."""
     waits = waiting(run).windows
-    found: list[int | None] = []
+    found: list[tuple[Window, Pass, int | None]] = []
     for window in run.windows:
         here = waits.get(window)
         for one in passes(window):
             if not len(one.row):
                 continue
-            if here is None or not np.isin(one.row, here.row).all():
-                found.append(None)
-            else:
-                found.append((here.waiting(np.isin(here.row, one.row)) & one.tail).total_ns)
+            is_matched = here is not None and bool(np.isin(one.row, here.row).all())
+            tail = here.waiting(np.isin(here.row, one.row)) & one.tail if here is not None and is_matched else None
+            found.append((window, one, None if tail is None else tail.total_ns))
     return found
 
 
@@ -184,17 +183,13 @@ def searches(window: Window) -> tuple[Ints, Intervals]:
     return rows, union(spans.start_ns[rows], spans.end_ns[rows])
 
 
-def _buffers(windows: Sequence[Window]) -> tuple[int, int]:
-    """Broadcasts, which DDP uses for nothing but buffers once it trains, and their exposed time."""
-    count = exposed_ns = 0
-    for window in windows:
-        spans = window.spans
-        is_broadcast = np.array([name == "broadcast" for name in (*spans.collectives, "")], dtype=bool)
-        rows = (spans.kind == Kind.COLLECTIVE) & is_broadcast[spans.collective]
-        count += int(rows.sum())
-        busy = union(spans.start_ns[rows], spans.end_ns[rows])
-        exposed_ns += difference(busy, spans.busy(Kind.COMPUTE)).total_ns
-    return count, exposed_ns
+def broadcasts(window: Window) -> tuple[Ints, Intervals]:
+    """Rows of broadcasts, which DDP uses for nothing but buffers once it trains, and their exposed time."""
+    spans = window.spans
+    is_broadcast = np.array([name == "broadcast" for name in (*spans.collectives, "")], dtype=bool)
+    rows = np.flatnonzero((spans.kind == Kind.COLLECTIVE) & is_broadcast[spans.collective])
+    busy = union(spans.start_ns[rows], spans.end_ns[rows])
+    return rows, difference(busy, spans.busy(Kind.COMPUTE))
 
 
 def doubts(run: Run) -> tuple[tuple[str, str], ...]:

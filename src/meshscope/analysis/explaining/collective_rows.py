@@ -21,10 +21,11 @@ from meshscope.analysis.explaining.figure import (
 from meshscope.analysis.explaining.number import Asked, Case, Group, Number
 from meshscope.intervals import union
 from meshscope.run import Run
-from meshscope.units import UNKNOWN, duration, size
+from meshscope.units import UNKNOWN, size
 
 _ALL = "steps that were not being profiled"
 _UNTOLD = "waiting cannot be told apart"
+_LINKS = "waiting for the last rank; what collectives of other rows move at the same time (see beside)"
 
 Figured = Callable[[CollectiveTotal, tuple[Row, ...]], Figure]
 
@@ -101,18 +102,8 @@ def _why(row: CollectiveTotal, field: str) -> str:
 
 def _notes(row: CollectiveTotal, field: str) -> tuple[str, ...]:
     if field in ("wait_ns", "transfer_ns", "algbw_bytes_per_s", "busbw_bytes_per_s"):
-        return (
-            f"over the {row.matched} of {row.count} calls that have a counterpart on every rank",
-            *_beside(row, field),
-        )
+        return (f"over the {row.matched} of {row.count} calls that have a counterpart on every rank",)
     return ()
-
-
-def _beside(row: CollectiveTotal, field: str) -> tuple[str, ...]:
-    if not row.beside_ns or not field.endswith("bytes_per_s"):
-        return ()
-    of = f"{duration(row.beside_ns)} of {duration(row.transfer_ns or 0)}"
-    return (f"for {of} a collective of another row transfers on the same device: then its links carry more",)
 
 
 def _summed(what: str, unit: str, told: Callable[[Row], int]) -> Figured:
@@ -166,9 +157,9 @@ _WHAT: dict[str, tuple[str, str, str, str, Figured]] = {
     "beside": ("beside_ns", "ns", "The part of its transfer in which a collective of another row transfers on the same "
                "device, and its links carry both.", "waiting for the last rank", _BESIDE),
     "algbw": ("algbw_bytes_per_s", "bytes/s", "The size of COLLECTIVE calls over the time of their transfer.",
-              "waiting for the last rank", _algbw),
+              _LINKS, _algbw),
     "busbw": ("busbw_bytes_per_s", "bytes/s", "The algorithm bandwidth times what each link has to carry, as "
-              "nccl-tests defines it.", "waiting for the last rank", _busbw),
+              "nccl-tests defines it.", _LINKS, _busbw),
 }  # fmt: skip
 
 GROUP = Group("collectives by name, group and size", 5, numbers)
