@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meshscope.analysis.host_activity import host_named
+from meshscope.analysis.parts import per_run
 from meshscope.analysis.passes import Pass, is_ddp, marks_optimizer, passes
 from meshscope.analysis.waiting import waiting
 from meshscope.intervals import Intervals, difference, union
@@ -77,6 +78,7 @@ class Ddp:
     buffers_ns: int
 
 
+@per_run
 def ddp(run: Run) -> Ddp | None:
     """None where no trace shows a backward pass of DDP."""
     windows = [window for window in run.windows if is_ddp(window)]
