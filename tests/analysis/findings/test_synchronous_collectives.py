@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from asked import codes, only, said
 from drawn import run
+from made_hlo import Hlo, array, grouped, tuple_of
 from made_spans import Made, collective, kernel, window
+from made_traces import UNIX_NS, XSpace
 
-from meshscope.run import Run
+from meshscope.reports.analysis_json import analysis
+from meshscope.run import Run, open_traces
 from meshscope.spans import How, Window
 
 SYNC, ASYNC = How.SYNCHRONOUS | How.SINGLE, How.ASYNCHRONOUS | How.SINGLE
@@ -92,3 +97,52 @@ def test_collectives_in_command_buffers_are_named_beside_what_hides_nothing() ->
 def test_on_a_tpu_the_flags_are_its_own() -> None:
     found = only("synchronous-collectives", of(ran(SYNC, device_kind="tpu")))
     assert "LIBTPU_INIT_ARGS" in found.fix
+
+
+SYNC_MARK = b'{"collective_backend_config":{"is_sync":true}}'
+NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+
+
+def xplane(folder: Path, config: bytes) -> Run:
+    """Two GPUs in one file: of each step of 100 µs 60 compute, then 30 reduce two arrays, on a stream of their own."""
+    made, f32 = Hlo([[0, 1]]), array("f32", 1024)
+    taken = [made.add(f"p.{at}", "parameter", f32) for at in range(2)]
+    made.add("dot.1", "dot", f32, *taken)
+    groups = {"channel_id": 1, "use_global_device_ids": True, "collective_device_list": grouped((0, 1))}
+    start = made.add(
+        "all-reduce-start.1", "all-reduce-start", tuple_of(f32, f32), *taken, backend_config=config, **groups
+    )
+    made.add("all-reduce-done.1", "all-reduce-done", tuple_of(f32, f32), start)
+    space = XSpace().modules({9: made.program})
+
+    def carried(name: str, hlo_op: str, start_us: int, dur_us: int) -> Any:
+        return name, start_us * 10**6, dur_us * 10**6, {"hlo_op": hlo_op, "hlo_module": "jit_step", "program_id": 9}
+
+    for device in range(2):
+        computing = [carried("gemm_fusion", "dot.1", at * 100, 60) for at in range(4)]
+        reducing = [carried(NCCL, "all-reduce-start.1", at * 100 + 60, 30) for at in range(4)]
+        space.plane(f"/device:GPU:{device}", [("Stream #1(Kernel)", computing), ("Stream #2(Kernel)", reducing)])
+    marks = [("train", at * 100 * 10**6, 100 * 10**6, {"step_num": at}) for at in range(4)]
+    path = space.plane("/host:CPU", [("python", marks)]).started(UNIX_NS).write(folder / "host.xplane.pb")
+    (found,) = open_traces([path]).runs
+    return found
+
+
+def test_an_xplane_file_tells_by_its_program_what_ran_synchronously(tmp_path: Path) -> None:
+    here = xplane(tmp_path, SYNC_MARK)
+    found = only("synchronous-collectives", here)
+    assert (found.cost_ns, found.cost_frac, found.of) == (30_000, 0.3, "the mean profiled step of 100 µs")
+    assert "by the compiled program, 8 all-reduces are synchronous" in said(found)
+    (recording,) = analysis((here,))["recordings"]
+    (reduces,) = recording["xla"]["collectives"]
+    told = {name: reduces[name] for name in ("count", "asynchronous", "synchronous", "combined", "told_by")}
+    assert told == {
+        "count": 8, "asynchronous": 0, "synchronous": 8, "combined": 8, "told_by": ["the compiled program"],
+    }  # fmt: skip
+    assert "asynchronous" not in {doubt["what"] for doubt in recording["cannot_say"]}
+
+
+def test_the_same_kernels_without_the_mark_are_asynchronous_and_hide_nothing_all_the_same(tmp_path: Path) -> None:
+    found = codes(xplane(tmp_path, b""))
+    assert "synchronous-collectives" not in found
+    assert "no-overlap" in found
