@@ -12,6 +12,7 @@ import numpy as np
 from drawn import run
 from made_spans import Made, collective, kernel, window
 
+from meshscope.analysis.collectives import collectives
 from meshscope.analysis.exposure import exposure
 from meshscope.analysis.findings import findings
 from meshscope.analysis.findings.whole import traced_step
@@ -78,6 +79,8 @@ def test_no_rule_promises_more_than_the_time_in_which_nothing_is_computed() -> N
     for seed in range(50):
         here = at_random(seed)
         total = exposure(here)
+        for row in collectives(here):
+            assert 0 <= (row.beside_ns or 0) <= (row.transfer_ns or 0) <= row.busy_ns
         for found in findings(here):
             if found.code in RULES:
                 fired[found.code] += 1
