@@ -47,6 +47,7 @@ def pair(config: bytes = b"", *, arrays: int = 1, opcode: str = "all-reduce") ->
         (b'{"collective_backend_config":{"is_sync":"maybe"}}', How(0)),
         (b'{"collective_backend_config":' * 5000, How(0)),
     ],
+    ids=["none", "empty", "not sync", "default", "sync", "of 2023", "no JSON", "no flag", "too deep"],
 )
 def test_a_start_is_asynchronous_unless_it_is_marked(config: bytes, mode: How) -> None:
     assert how(pair(config), "all-reduce-start.1") & (How.ASYNCHRONOUS | How.SYNCHRONOUS) == mode
