@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
+from enum import IntFlag
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,20 @@ from meshscope.kinds import is_any
 
 Column = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int32]
+
+
+class How(IntFlag):
+    """How a compiled program runs an operation, as far as it tells.
+
+    A collective runs beside other work or in its place, and carries several arrays (a compiler combined them) or one.
+    What is in ``COMMANDS`` was put into a command buffer (a CUDA or HIP graph) and is launched with all of it.
+    """
+
+    ASYNCHRONOUS = 1
+    SYNCHRONOUS = 2
+    COMBINED = 4
+    SINGLE = 8
+    COMMANDS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +43,7 @@ class SpanTable:
     indexes ``rules``: the pattern by which ``kind`` was told, or −1 where the trace's own category told it; a host
     span's rule is ``kinds.ANNOTATION`` or ``kinds.FRAME`` where it is one. ``path`` indexes ``paths``: where in the
     program an XLA operation comes from, its scopes and transformations (``jit(step)/jvp(Net)/Dense_0/dot_general``).
+    ``how`` holds :class:`How`, −1 where nothing is told.
     """
 
     start_ns: Column
@@ -46,6 +62,7 @@ class SpanTable:
     collective: Small
     rule: Small
     path: Small
+    how: npt.NDArray[np.int8]
     names: tuple[str, ...] = ()
     lanes: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
@@ -93,8 +110,10 @@ NAME_TABLES = ("names", "lanes", "dtypes", "groups", "collectives", "rules", "pa
 COLUMNS = tuple(f.name for f in fields(SpanTable) if f.name not in NAME_TABLES)
 
 _SMALL = ("rank", "device", "lane", "name", "step", "dtype", "group", "collective", "rule", "path")
-_DTYPES: dict[str, type[np.generic]] = dict.fromkeys(_SMALL, np.int32) | {"kind": np.uint8}
+_DTYPES: dict[str, type[np.generic]] = dict.fromkeys(_SMALL, np.int32) | {"kind": np.uint8, "how": np.int8}
 _DEFAULTS = {"rank": 0, "device": 0, "lane": 0, "kind": 0}
+_RARE = ("path", "how")
+"""Most formats have none of these, and a column of theirs takes no memory."""
 
 
 def span_table(
@@ -115,8 +134,8 @@ def span_table(
         dtype = _DTYPES.get(name, np.int64)
         if name in columns:
             full[name] = np.broadcast_to(np.asarray(columns[name], dtype=dtype), (count,))
-        elif name == "path":  # most formats have none, and a column of theirs takes no memory
-            full[name] = np.broadcast_to(np.int32(-1), (count,))
+        elif name in _RARE:
+            full[name] = np.broadcast_to(dtype(-1), (count,))
         else:
             full[name] = np.full(count, _DEFAULTS.get(name, -1), dtype=dtype)
     full |= {"names": names, "lanes": lanes, "dtypes": dtypes, "groups": groups}

@@ -136,3 +136,62 @@ def test_the_breakdown_of_a_window_with_unmatched_collectives_has_no_waiting() -
         "all_reduce": False,
         "broadcast": True,
     }
+
+
+def side_by_side(second_ns: int, *, kind: str = "all_gather", late_ns: int = 0) -> tuple[CollectiveTotal, ...]:
+    """Two ranks: an all-reduce of 1 MiB from 0 to 10 ms, and another collective from ``second_ns`` to then and 10 ms;
+    rank 1 comes ``late_ns`` later to that."""
+    windows = [
+        window(
+            rank, [0, second_ns + late_ns * rank], [10 * MS, second_ns + 10 * MS], names=["all_reduce", kind],
+            spans={"size_bytes": [MIB, 2 * MIB]}, world=2,
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+    return collectives(run_of(windows))
+
+
+def test_collectives_side_by_side_are_said_to_share_their_links() -> None:
+    found = {one.name: one for one in side_by_side(6 * MS)}
+    # 4 of 10 ms on either rank.
+    assert (found["all_reduce"].beside_ns, found["all_gather"].beside_ns) == (8 * MS, 8 * MS)
+    assert found["all_reduce"].transfer_ns == 20 * MS
+    assert found["all_reduce"].algbw_bytes_per_s == pytest.approx(MIB / 10e-3)
+    assert [one.beside_ns for one in side_by_side(10 * MS)] == [0, 0]
+
+
+def test_who_only_waits_shares_no_link() -> None:
+    """Rank 1 comes to the second 4 ms after rank 0, when the first is over: until then nothing of it is moved."""
+    assert [one.beside_ns for one in side_by_side(6 * MS, late_ns=4 * MS)] == [0, 0]
+
+
+def test_calls_of_one_row_side_by_side_have_the_bandwidth_of_both_together() -> None:
+    """Two all-reduces of 1 MiB at once for 10 ms: the links carry both, and the time counts once."""
+    windows = [
+        window(rank, [0, 0], [10 * MS, 10 * MS], spans={"size_bytes": [MIB, MIB], "sequence": [1, 2]}, world=2)
+        for rank in range(2)
+    ]
+    (found,) = collectives(run_of(windows))
+    assert found.algbw_bytes_per_s == pytest.approx(2 * MIB / 10e-3)
+    assert found.beside_ns == 0
+
+
+def test_an_all_to_all_in_which_ranks_move_different_amounts_has_no_bus_bandwidth() -> None:
+    def exchanged(*sizes: int) -> Any:
+        arrival = np.tile(np.arange(2) * 100 * MS, (len(sizes), 1))
+        windows = met(arrival, MS, names="all_to_all")
+        return run_of(
+            [
+                replace(one, spans=replace(one.spans, size_bytes=np.full(2, size)))
+                for one, size in zip(windows, sizes, strict=True)
+            ]
+        )
+
+    (even,) = collectives(exchanged(MIB, MIB, MIB, MIB))
+    assert (even.is_uneven, even.busbw_bytes_per_s) == (False, pytest.approx(0.75 * MIB / 1e-3))
+    rows, doubts = collectives_json(exchanged(MIB, MIB, MIB, 3 * MIB))
+    assert {(row["size_bytes"], row["is_uneven"], "busbw_bytes_per_s" in row) for row in rows} == {
+        (MIB, True, False),
+        (3 * MIB, True, False),
+    }
+    assert doubts == [("busbw_bytes_per_s", "ranks move different amounts in one call (2 of 2 rows)")]

@@ -179,6 +179,20 @@ def test_communication_under_compute_is_not_on_the_path() -> None:
     assert total(found, "communication_hidden") == 100
 
 
+def test_replays_of_two_ranks_whose_communication_is_partly_hidden() -> None:
+    """Both meet at 50, when rank 1 comes, and transfer until 70; rank 0 computes beside that until 60, and both then
+    compute for 10 more, once the collective has ended."""
+    first = window([kernel(0, 60), collective(40, 70), kernel(70, 80)], rank=0, world=2, steps=[(0, 80)])
+    second = window([kernel(0, 50), collective(50, 70), kernel(70, 80)], rank=1, world=2, steps=[(0, 80)])
+    found = path(first, second)
+    assert found.of_ns == 80
+    # Twice as fast it ends at 60, when rank 0 has computed as well; hidden, the last kernel of rank 0 begins at 60 too.
+    assert total(found, "communication_twice_as_fast") == 70
+    assert total(found, "communication_hidden") == 70
+    # By itself rank 0 transfers from 40 to 60 and ends at 70, rank 1 ends at 80: of two the earlier is the median.
+    assert total(found, "no_straggler") == 70
+
+
 def test_a_step_is_its_share_of_all_steps() -> None:
     steps = [(0, 20), (20, 40)]
     ranks = [window([kernel(0, 30), collective(30, 40)], rank=rank, world=2, steps=steps) for rank in (0, 1)]

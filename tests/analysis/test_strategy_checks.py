@@ -230,7 +230,8 @@ def test_asynchronous_collectives_side_by_side_are_exposed_once() -> None:
 @pytest.mark.parametrize(("device_kind", "why"), [("cpu", "no asynchronous collectives"), ("gpu", "names kernels")])
 def test_where_names_do_not_tell_asynchronous_collectives_are_not_counted(device_kind: str, why: str) -> None:
     name = "all-gather.1" if device_kind == "cpu" else "ncclDevKernel_AllGather_RING_LL"
-    made = run(windows=[xla_window([name], device_kind=device_kind)])
+    only = window([Made(Kind.COLLECTIVE, "Stream #1", 0, 5, name, collective="all_gather")], framework="jax")
+    made = run(windows=[replace(only, device_kind=device_kind)])
     found = xla(made)
     assert found is not None
     assert found.collectives[0].asynchronous is None

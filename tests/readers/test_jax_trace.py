@@ -30,7 +30,7 @@ CPU: list[Line] = [
     ("python", [("train", 0, 30_000_000, {"step_num": 7}), ("$file.py:1 f", 0, 5_000_000, {})]),
 ]  # fmt: skip
 GPU: list[Line] = [
-    ("Stream #13(Kernel)", [("gemm_fusion", 1_000, 5_500, {"hlo_op": "dot.1"}),
+    ("Stream #13(Kernel)", [("gemm_fusion", 1_000, 5_500, {"hlo_op": "dot.1", "cuda_graph_id": 3}),
                             ("loop_kernel", 7_001, 3_998, {"hlo_op": "all-reduce-start.1"})]),
     ("Stream #14(MemcpyD2H)", [("MemcpyD2H", 2_000, 9_000, {})]),
     ("Steps", [("0", 0, 20_000, {}), ("1", 20_000, 9_000, {})]),
@@ -60,7 +60,7 @@ def facts(window: Window) -> tuple[object, ...]:
         window.rank, window.device, window.device_kind, window.framework, window.steps, window.step_ns.tolist(),
         window.counts.device, measure(window).total, measure(window).stepped, totals(window),
         spans.start_ns.tolist(), spans.end_ns.tolist(), [spans.name_of(row) for row in range(len(spans))],
-        spans.kind.tolist(), [spans.lanes[lane] for lane in spans.lane.tolist()],
+        spans.how.tolist(), spans.kind.tolist(), [spans.lanes[lane] for lane in spans.lane.tolist()],
     )  # fmt: skip
 
 

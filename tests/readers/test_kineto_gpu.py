@@ -199,3 +199,29 @@ def test_a_trace_without_device_work_says_why(tmp_path: Path, events: list[dict[
     window = one(write_kineto(tmp_path / "t.json", events))
     assert window.device_kind == "none"
     assert word in dict(window.cannot_say)["breakdown"]
+
+
+@pytest.mark.parametrize(
+    ("called", "taken", "left", "size"),
+    [
+        ("allreduce", 64, 64, 256),
+        ("_allgather_base", 8, 64, 256),
+        ("allgather", 8, 64, 256),
+        ("_reduce_scatter_base", 64, 8, 256),
+        ("reduce_scatter", 64, 8, 256),
+        ("all_to_all", 64, 64, 256),
+        ("all_to_allv", 48, 64, 256),  # the larger of what it sends and receives
+        ("broadcast", 64, 64, 256),
+        ("reduce", 64, 64, 256),
+        ("gather", 8, 64, 256),
+        ("scatter", 64, 8, 256),
+        ("send", 64, 64, 256),
+        ("recv", 64, 64, 256),
+    ],
+)
+def test_a_kernels_size_is_that_of_the_whole_buffer(
+    tmp_path: Path, called: str, taken: int, left: int, size: int
+) -> None:
+    about = {"Collective name": called, "dtype": "Float", "In msg nelems": taken, "Out msg nelems": left}
+    window = one(write_kineto(tmp_path / "t.json", [kernel("ncclDevKernel_Generic", 0, 5, **about)]))
+    assert window.spans.size_bytes.tolist() == [size]

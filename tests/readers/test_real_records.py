@@ -15,9 +15,11 @@ from meshscope.analysis.collectives import collectives
 from meshscope.analysis.flight import flight
 from meshscope.analysis.phases import phases
 from meshscope.analysis.scopes import scopes
+from meshscope.readers.hlo_program import instructions_of
 from meshscope.readers.records import record_reader_of
 from meshscope.records import MemoryRecord
 from meshscope.run import open_traces
+from meshscope.spans import How
 
 pytestmark = pytest.mark.live
 
@@ -123,3 +125,21 @@ def test_both_forms_of_a_memory_timeline_have_one_peak(tmp_path: Path) -> None:
     # Two layers of 64 × 64 weights and 64 biases, four bytes each.
     assert rows.categories["parameters"] >= 2 * (64 * 64 + 64) * 4
     assert rows.has_unix_time
+
+
+def test_what_xla_itself_writes_is_read_so(tmp_path: Path) -> None:
+    """The text is that of a GPU's program; no GPU is needed to parse it and to write it as a message."""
+    ran("jaxlib", "xla_text.py", [str(tmp_path / "module")])
+    found = instructions_of((tmp_path / "module").read_bytes())
+    told = {name: one.how for name, one in found.items() if one.how}
+    assert told == {
+        "ar-start.1": How.SYNCHRONOUS | How.SINGLE,
+        "ar-start.2": How.ASYNCHRONOUS | How.COMBINED,
+        "rs-start": How.SYNCHRONOUS | How.SINGLE,
+        "ag-start": How.ASYNCHRONOUS | How.SINGLE,
+        "a2a-start": How.ASYNCHRONOUS | How.SINGLE,
+        "reduce-scatter": How.SYNCHRONOUS | How.SINGLE,
+        "all-to-all": How.ASYNCHRONOUS | How.SINGLE,
+        "psum.7": How.SYNCHRONOUS | How.SINGLE,
+        "call.4": How.COMMANDS,
+    }

@@ -2,7 +2,14 @@
 
 The algorithm bandwidth is the size over the time; the bus bandwidth corrects it for what each link has to carry, so
 that it can be compared with the hardware's. A size is that of the whole buffer: all that an all-gather leaves on a
-rank, all that a reduce-scatter takes from it, all that a rank sends in an all-to-all.
+rank, all that a reduce-scatter takes from it, all that a rank sends in an all-to-all. Where ranks move different
+amounts in one all-to-all, a rank's is the larger of what it sends and receives, and there is no bus bandwidth: how much
+of it stays where it is is not told.
+
+Traces tell sizes so: NCCL's kernels by the larger of ``In msg nelems`` and ``Out msg nelems``, which is the whole
+buffer for every kind; annotations of older ones by their input, which is the whole for all but an all-gather; gloo's
+spans by the largest argument of the call that they carry out; XLA's programs by the result of an all-gather and the
+operands of every other collective.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from meshscope.analysis.bandwidth import algorithm_bytes_per_s, bus_factor
 from meshscope.analysis.calls import devices_of
+from meshscope.analysis.link_sharing import beside_ns_of
 from meshscope.analysis.parts import per_window
 from meshscope.analysis.waiting import WindowWaits, charges, waiting
 from meshscope.intervals import Intervals, union
@@ -19,6 +20,9 @@ from meshscope.spans import Kind, SpanTable, Window
 
 Ints = npt.NDArray[np.int64]
 Key = tuple[str, str, int]
+
+_MAY_DIFFER = frozenset({"all_to_all"})
+"""Collectives in which one rank may move more than another."""
 
 MOST_SIZES = 32
 """More sizes than this of one collective in one group are put together in classes, each of one power of two."""
@@ -33,6 +37,11 @@ class CollectiveTotal:
     and ``last`` are over the ``matched`` calls that have a counterpart on every rank, and ``wait + transfer`` is the
     time that these take. ``late_ns`` is what the others waited for each rank, ``last`` how often it came last;
     ``group_size`` is how many ranks take part, 0 where unknown.
+
+    Calls of a row that run side by side count once in its time, so that the bandwidths are those of all of them
+    together. For ``beside_ns`` of ``transfer_ns`` a collective of another row transfers on the same device: then the
+    links carry more than this row's bandwidths say. ``is_uneven``: the ranks move different amounts in one call, of
+    which nccl-tests has no bus bandwidth.
     """
 
     name: str
@@ -52,6 +61,8 @@ class CollectiveTotal:
     late_ns: dict[int, int] = field(default_factory=dict)
     last: dict[int, int] = field(default_factory=dict)
     size_class: tuple[int, int] | None = None
+    beside_ns: int | None = None
+    is_uneven: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,6 +142,7 @@ class Met:
     bytes: int
     late_ns: Counter[int]
     last: int
+    beside_ns: int = 0
 
 
 def _met(piece: Piece, window: Window, waits: WindowWaits | None) -> Met:
@@ -139,17 +151,20 @@ def _met(piece: Piece, window: Window, waits: WindowWaits | None) -> Met:
         busy_ns, wait_ns = piece.busy_ns, piece.wait_ns
         recorded = wait_ns is not None
         moved_ns = busy_ns - wait_ns if wait_ns is not None else 0
-        return Met(piece.count if recorded else 0, wait_ns or 0, moved_ns, 0, piece.bytes, Counter(), 0)
+        beside_ns = beside_ns_of(window, piece.row, piece.row, None) if recorded else 0
+        return Met(piece.count if recorded else 0, wait_ns or 0, moved_ns, 0, piece.bytes, Counter(), 0, beside_ns)
     sizes = window.spans.size_bytes[waits.row[mine]]
     late_ns = Counter(charges(waits, mine))
     last, ranks = int((waits.last_rank[mine] == window.rank).sum()), int(waits.ranks[mine].max())
     moved_bytes = int(sizes.sum()) if bool((sizes >= 0).all()) else -1
     if piece.wait_ns is not None:  # what the trace records of waiting beats what can be told from its peers
         moved_ns = piece.busy_ns - piece.wait_ns
-        return Met(piece.count, piece.wait_ns, moved_ns, ranks, piece.bytes, late_ns, last)
+        beside_ns = beside_ns_of(window, piece.row, piece.row, None)
+        return Met(piece.count, piece.wait_ns, moved_ns, ranks, piece.bytes, late_ns, last, beside_ns)
     busy_ns = union(waits.start_ns[mine], waits.end_ns[mine]).total_ns
     wait_ns = waits.waiting(mine).total_ns
-    return Met(int(mine.sum()), wait_ns, busy_ns - wait_ns, ranks, moved_bytes, late_ns, last)
+    beside_ns = beside_ns_of(window, waits.row[mine], piece.row, waits)
+    return Met(int(mine.sum()), wait_ns, busy_ns - wait_ns, ranks, moved_bytes, late_ns, last, beside_ns)
 
 
 Row = tuple[Window, Piece, Met]
@@ -197,7 +212,8 @@ def _total(key: Key, rows: list[Row], *, is_class: bool) -> CollectiveTotal:
     ranks = {met.ranks for _, _, met in rows if met.ranks}
     group_size = ranks.pop() if len(ranks) == 1 else 0 if ranks else devices_of(group)
     algbw = algorithm_bytes_per_s(sum(moved), transfer_ns) if moved and min(moved) >= 0 else None
-    factor = bus_factor(name, group_size)
+    is_uneven = name in _MAY_DIFFER and (is_class or _differ(rows, group_size))
+    factor = None if is_uneven else bus_factor(name, group_size)
     total_bytes = [piece.bytes for _, piece, _ in rows]
     return CollectiveTotal(
         name=name,
@@ -217,7 +233,15 @@ def _total(key: Key, rows: list[Row], *, is_class: bool) -> CollectiveTotal:
         late_ns=_summed([met.late_ns for _, _, met in rows]),
         last=_summed([Counter({window.rank: met.last}) for window, _, met in rows]),
         size_class=(size_bytes, 2 * size_bytes) if is_class and size_bytes > 0 else None,
+        beside_ns=sum(met.beside_ns for _, _, met in rows) if matched else None,
+        is_uneven=is_uneven,
     )
+
+
+def _differ(rows: list[Row], group_size: int) -> bool:
+    """Whether some ranks of a call that is matched over all of them stand in a row of another size."""
+    here = {window.rank for window, _, met in rows if met.ranks}
+    return 0 < len(here) < group_size
 
 
 def _summed(counts: Iterable[Counter[int]]) -> dict[int, int]:

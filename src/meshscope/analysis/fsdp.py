@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meshscope.analysis.host_activity import host_named
-from meshscope.analysis.parts import per_window
+from meshscope.analysis.parts import per_run, per_window
 from meshscope.analysis.phase_names import BACKWARD, PHASES
 from meshscope.analysis.phases import phase_of
 from meshscope.analysis.places import around, places
@@ -137,6 +137,7 @@ def _moved(window: Window, module: str, what: str, row: Ints, compute: Intervals
     return Moved(module, what, window.rank, spans.size_bytes[row], busy_ns, hidden_ns, is_ahead, start_ns, end_ns)
 
 
+@per_run
 def fsdp(run: Run) -> Fsdp | None:
     """None where no trace says of which module an all-gather is."""
     windows = [window for window in run.windows if moved(window)]

@@ -65,6 +65,12 @@ def is_ddp(window: Window) -> bool:
 
 
 @per_window
+def marks_optimizer(window: Window) -> bool:
+    """Whether the trace shows steps of an optimizer: those of torch mark themselves, others may not."""
+    return bool(host_named(window.spans, _OPTIMIZER.search).any())
+
+
+@per_window
 def passes(window: Window) -> tuple[Pass, ...]:
     """In order; empty where the trace shows no DDP, or does not mark autograd."""
     spans = window.spans

@@ -1,4 +1,5 @@
-"""XLA's collectives checked: which run asynchronously, how many there are in a step, how large; and command buffers."""
+"""XLA's collectives checked: which run asynchronously, how many there are in a step, how large, which the compiler has
+combined; and command buffers."""
 
 from __future__ import annotations
 
@@ -12,12 +13,14 @@ import numpy.typing as npt
 
 from meshscope.analysis.host_activity import named
 from meshscope.analysis.parts import per_window
+from meshscope.analysis.xla_modes import ASYNC, SYNC, UNTOLD, in_commands, modes, why_untold
 from meshscope.intervals import difference, union
 from meshscope.run import Run
 from meshscope.spans import Kind, Window
 from meshscope.units import ratio
 
 Ints = npt.NDArray[np.int64]
+Modes = npt.NDArray[np.int8]
 
 SMALL_BYTES = 1 << 20
 """XLA's combiners put collectives together until they are much larger than this."""
@@ -27,18 +30,13 @@ MANY = 8
 
 FEW = 3
 
-_START = re.compile(r"^%?[a-z-]+-start[.\d]*(\s|=|$)")
-_HLO = re.compile(r"^%?(all|reduce|collective|ragged|send|recv)[a-z-]*[.\d]*(\s|=|$)")
 _COMMANDS = re.compile(r"command_?buffer|cuda_?graph|hip_?graph", re.IGNORECASE)
-_ASYNC_LANE = "Async XLA Ops"
-
-_NOT_ON_CPU = "XLA's CPU runtime has no asynchronous collectives: none is expected"
-_BY_KERNEL = "the trace names kernels, not operations"
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """One kind of collective in one window, columns (k,); ``asynchronous`` is None where names do not tell.
+    """One kind of collective in one window, columns (k,); ``mode``, ``combined``, ``in_commands`` and ``by`` are those
+    of :class:`meshscope.analysis.xla_modes.Modes`.
 
     ``alone_ns`` is when each of them runs and nothing is computed, ``exposed_ns`` when any of them does: asynchronous
     ones run side by side.
@@ -49,7 +47,10 @@ class Piece:
     alone_ns: Ints
     exposed_ns: int
     size_bytes: Ints
-    asynchronous: int | None
+    mode: Modes
+    combined: Modes
+    in_commands: npt.NDArray[np.bool_]
+    by: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -67,11 +68,12 @@ class XlaCollective:
     """One kind over all devices. ``per_step`` is for one device, NaN where no step is complete. ``busy_ns`` adds up the
     calls, ``exposed_ns`` the devices, on each of which calls that run side by side count once.
 
-    ``asynchronous`` of ``count`` have a start and a done of their own, None where that cannot be told. ``small`` of
-    ``sized`` whose size is known are under :data:`SMALL_BYTES`; ``is_scattered`` says that there are many in a step
-    and most are small, where the compiler could have combined them. ``sized_bytes`` is what those of known size move
-    together, on all devices. ``longest`` are the :data:`FEW` with the most exposed time: what to look for in the
-    program.
+    ``asynchronous`` of ``count`` run beside other work and ``synchronous`` in its place, None where that cannot be told
+    of ``untold`` of them; ``told_by`` says what told it. ``combined`` carry several arrays, None where no program tells
+    of all; ``in_commands`` ran in command buffers. ``small`` of ``sized`` whose size is known are under
+    :data:`SMALL_BYTES`; ``is_scattered`` says that there are many in a step and most are small, where the compiler
+    could have combined them. ``sized_bytes`` is what those of known size move together, on all devices. ``longest``
+    are the :data:`FEW` with the most exposed time: what to look for in the program.
     """
 
     name: str
@@ -86,29 +88,32 @@ class XlaCollective:
     is_scattered: bool
     sized_bytes: int = 0
     longest: tuple[Called, ...] = ()
+    synchronous: int | None = None
+    untold: int = 0
+    told_by: tuple[str, ...] = ()
+    combined: int | None = None
+    in_commands: int = 0
 
 
 @dataclass(frozen=True)
 class Xla:
     """``commands`` counts operations that are whole command buffers (graphs), of ``works`` pieces of device work.
 
-    ``command_names`` are the :data:`FEW` most frequent of their names.
+    ``command_names`` are the :data:`FEW` most frequent of their names. ``in_commands`` counts the pieces of device work
+    that command buffers consist of, where the trace shows each of them.
     """
 
     collectives: tuple[XlaCollective, ...]
     commands: int
     works: int
     command_names: tuple[str, ...] = ()
+    in_commands: int = 0
 
 
 @per_window
 def measure(window: Window) -> dict[str, Piece]:
-    spans = window.spans
-    rows = np.flatnonzero(spans.kind == Kind.COLLECTIVE)
-    compute = spans.busy(Kind.COMPUTE)
-    is_start = named(spans, _START.match)[rows] | _on_async_lane(window)[rows]
-    is_operation = named(spans, _HLO.match)[rows]
-    tells = window.device_kind != "cpu" and bool(is_operation.all())
+    spans, told = window.spans, modes(window)
+    rows, compute = told.row, spans.busy(Kind.COMPUTE)
     names = [_instruction(name) for name in (*spans.names, "")]  # −1, no name, finds the last
     found = {}
     for code in np.unique(spans.collective[rows]).tolist():
@@ -122,16 +127,12 @@ def measure(window: Window) -> dict[str, Piece]:
             alone_ns=np.array([one.total_ns for one in alone], dtype=np.int64),
             exposed_ns=difference(union(start_ns, end_ns), compute).total_ns,
             size_bytes=spans.size_bytes[row],
-            asynchronous=int(is_start[mine].sum()) if tells else None,
+            mode=told.mode[mine],
+            combined=told.combined[mine],
+            in_commands=told.in_commands[mine],
+            by=told.by,
         )
     return found
-
-
-def _on_async_lane(window: Window) -> npt.NDArray[np.bool_]:
-    spans = window.spans
-    is_it = np.array([name == _ASYNC_LANE for name in (*spans.lanes, "")], dtype=bool)
-    rows: npt.NDArray[np.bool_] = is_it[spans.lane]
-    return rows
 
 
 def is_combined(run: Run, name: str) -> bool:
@@ -160,6 +161,7 @@ def xla(run: Run) -> Xla | None:
         commands=commands.total(),
         works=sum(window.counts.device for window in windows),
         command_names=tuple(name for name, _ in commands.most_common(FEW)),
+        in_commands=sum(int(in_commands(window.spans).sum()) for window in windows),
     )
 
 
@@ -190,15 +192,18 @@ def _called(name: str, calls: Sequence[tuple[int, int]]) -> Called:
 
 
 def _collective(name: str, some: Sequence[Piece], steps: int, *, can_combine: bool) -> XlaCollective:
-    busy_ns, sizes = (np.concatenate([getattr(one, column) for one in some]) for column in ("busy_ns", "size_bytes"))
-    told = [one.asynchronous for one in some if one.asynchronous is not None]
+    busy_ns, sizes, mode, arrays, grouped = (
+        np.concatenate([getattr(one, column) for one in some])
+        for column in ("busy_ns", "size_bytes", "mode", "combined", "in_commands")
+    )
+    untold = int((mode == UNTOLD).sum())
     sized, small = int((sizes >= 0).sum()), int(((sizes >= 0) & (sizes < SMALL_BYTES)).sum())
     per_step = ratio(len(busy_ns), steps)
     return XlaCollective(
         name=name,
         count=len(busy_ns),
         per_step=per_step,
-        asynchronous=sum(told) if len(told) == len(some) else None,
+        asynchronous=None if untold else int((mode == ASYNC).sum()),
         busy_ns=int(busy_ns.sum()),
         exposed_ns=sum(one.exposed_ns for one in some),
         median_ns=float(np.median(busy_ns)),
@@ -207,18 +212,15 @@ def _collective(name: str, some: Sequence[Piece], steps: int, *, can_combine: bo
         is_scattered=can_combine and per_step >= MANY and sized == len(sizes) and small > sized / 2,
         sized_bytes=int(sizes[sizes >= 0].sum()),
         longest=_longest(some),
+        synchronous=None if untold else int((mode == SYNC).sum()),
+        untold=untold,
+        told_by=tuple(dict.fromkeys(ground for one in some for ground in one.by)),
+        combined=None if (arrays == UNTOLD).any() else int(arrays.sum()),
+        in_commands=int(grouped.sum()),
     )
 
 
 def doubts(run: Run) -> tuple[tuple[str, str], ...]:
     """What of XLA's collectives cannot be told."""
-    said: dict[tuple[str, str], None] = {}
-    for window in run.windows:
-        if window.framework != "jax" or not measure(window):
-            continue
-        pieces = measure(window).values()
-        if window.device_kind == "cpu":
-            said["asynchronous", _NOT_ON_CPU] = None
-        elif any(one.asynchronous is None for one in pieces):
-            said["asynchronous", _BY_KERNEL] = None
-    return tuple(said)
+    whys = (why_untold(window) for window in run.windows if window.framework == "jax" and window.device_kind != "none")
+    return tuple(("asynchronous", why) for why in dict.fromkeys(whys) if why)

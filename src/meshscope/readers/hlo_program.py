@@ -6,6 +6,7 @@ what any other collective takes from one.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +14,10 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from meshscope.readers.hlo_groups import NO_GROUPS, Groups, assigned, groups_of
+from meshscope.readers.hlo_modes import arrays_of, how, is_commands
 from meshscope.readers.hlo_shapes import UNKNOWN, dtype, size_bytes
 from meshscope.readers.xplane_messages import message
+from meshscope.spans import How
 
 _COLLECTIVES = frozenset({
     "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "ragged-all-to-all", "collective-permute",
@@ -26,6 +29,7 @@ _PAIRED = frozenset({"collective-permute", "send", "recv"})
 _OF_RESULT = frozenset({"all-gather", "recv"})
 _AROUND = frozenset({"async-start", "async-update", "async-done", "fusion"})
 _START, _DONE = "-start", "-done"
+_NOTHING_TOLD = How(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +46,14 @@ class Instruction:
     """``opcode`` of an asynchronous wrapper is that of what it wraps (``reduce-scatter-start``).
 
     ``path`` is where the code stands: JAX's scopes and transformations (``jit(step)/jvp(Net)/Dense_0/dot_general``).
-    ``message`` is None for what is no collective, and for the done of one.
+    ``message`` is None for what is no collective, and for the done of one. ``how`` is empty where nothing is told, and
+    for a command buffer says no more than that.
     """
 
     opcode: str
     path: str
     message: Message | None = None
+    how: How = _NOTHING_TOLD
 
 
 def instructions_of(content: bytes) -> dict[str, Instruction]:
@@ -65,6 +71,11 @@ class _Module:
         self._assignment = assigned(module)
         self._computations = {one.id: one for one in module.computations}
         self._numbered: dict[int, dict[int, Any]] = {}
+        self._wrappers: dict[int, list[Any]] = defaultdict(list)
+        for one in (one for computation in module.computations for one in computation.instructions):
+            if one.opcode == b"async-start":
+                for number in one.called_computation_ids:
+                    self._wrappers[number].append(one)
 
     def instructions(self) -> dict[str, Instruction]:
         return {
@@ -78,7 +89,21 @@ class _Module:
         if opcode in _AROUND:
             return self._around(one, opcode, path, computation)
         kind = opcode.removesuffix(_START)
-        return Instruction(opcode, path, self._message(one, kind, computation) if kind in _COLLECTIVES else None)
+        if kind in _COLLECTIVES:
+            return Instruction(opcode, path, self._message(one, kind, computation), self._how(one, computation))
+        called = [self._computations[number] for number in one.called_computation_ids if number in self._computations]
+        is_graph = is_commands(opcode, [_text(its.name) for its in called])
+        return Instruction(opcode, path, how=How.COMMANDS if is_graph else _NOTHING_TOLD)
+
+    def _how(self, one: Any, computation: Any) -> How:
+        """A kernel may name the collective that a wrapper wraps: it runs as the wrapper does."""
+        opcode = _text(one.opcode)
+        arrays = arrays_of(one, opcode.removesuffix(_START))
+        wrappers = self._wrappers.get(computation.id)
+        if wrappers is None:
+            return how(one, opcode, arrays)
+        said = {how(start, _text(start.opcode), arrays) for start in wrappers}
+        return said.pop() if len(said) == 1 else _NOTHING_TOLD
 
     def _around(self, one: Any, opcode: str, path: str, computation: Any) -> Instruction:
         """An instruction that holds others: what it communicates is what the only collective in it does."""
@@ -86,10 +111,13 @@ class _Module:
         kinds = [_text(inner.opcode) for inner, _ in inside]
         if opcode.startswith("async-") and len(kinds) == 1:
             opcode = opcode.replace("async", kinds[0], 1)
-        if opcode.endswith(_DONE) or len(inside) != 1:
-            return Instruction(opcode, path, Message() if inside and not opcode.endswith(_DONE) else None)
+        if opcode.endswith(_DONE) or not inside:
+            return Instruction(opcode, path)
+        said = how(one, opcode, sum(arrays_of(inner, _text(inner.opcode)) for inner, _ in inside))
+        if len(inside) > 1:
+            return Instruction(opcode, path, Message(), said)
         inner, its = inside[0]
-        return Instruction(opcode, path, self._message(inner, kinds[0], its))
+        return Instruction(opcode, path, self._message(inner, kinds[0], its), said)
 
     def _inside(self, one: Any, computation: Any) -> Iterator[tuple[Any, Any]]:
         """The collectives that an instruction holds; those of a done are its start's."""

@@ -49,7 +49,7 @@ _TORCH = re.compile(rb'"(schemaVersion|deviceProperties|distributedInfo|baseTime
 _JAX_NAME = re.compile(
     r"^%?(psum|pmax|pmin|pmean|ppermute|pshuffle|pbroadcast|all_gather|reduce_scatter|(ragged_)?all_to_all)\w*(\.\w+)*$"
 )
-_STATS = ("hlo_op", "device_ordinal", "step_num", "name")
+_STATS = ("hlo_op", "device_ordinal", "step_num", "name", "cuda_graph_id")
 _NO_JSON = msgspec.Raw(b"")
 _EXACT_PS = 1 << 52
 _MOST_PS = 1 << 62

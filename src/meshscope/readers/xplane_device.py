@@ -16,11 +16,13 @@ import numpy.typing as npt
 
 from meshscope import kinds
 from meshscope.kinds import Kind
+from meshscope.readers.hlo_modes import names_commands
 from meshscope.readers.xplane_carriers import Carriers
 from meshscope.readers.xplane_lines import Line, Piece
-from meshscope.readers.xplane_programs import PROGRAM, Carried, Programs, instructions
+from meshscope.readers.xplane_programs import PROGRAM, Carried, Programs, instructions, say
 from meshscope.readers.xplane_rows import Rows, Tables, joined, with_async_pairs
 from meshscope.readers.xplane_space import Plane, Space
+from meshscope.spans import How
 
 Ints = npt.NDArray[np.int64]
 
@@ -97,6 +99,7 @@ class _Carried:
             rows = self.tables.rows(name, piece.start_ns, piece.end_ns, lane=line.name, rules=rules)
             if is_stream:
                 self._tell_kernels(piece, carriers.of(piece), rows)
+                self._tell_commands(piece, rows)
             else:
                 self._tell_operations(piece, rows)
             yield rows
@@ -112,6 +115,8 @@ class _Carried:
         yours = np.isin(rows.rule, [self.tables.rules[rule.name] for rule in kinds.yours()])
         carried = [(at[some], name, program) for some, name, program in instructions(self.plane, piece, at, wanted)]
         for some, instruction, number in carried:
+            if names_commands(instruction):
+                say(rows, some, How.COMMANDS)
             told = self.programs.opcode(number, instruction)
             rule = _rule_of(told or instruction)
             if rule is not None:
@@ -121,6 +126,12 @@ class _Carried:
         for stat in ("tf_op", "name"):  # of these the second says more, and the program the most
             self._set_paths(piece, rows, at, stat)
         self.programs.describe(rows, carried, self.number, self.tables)
+
+    def _tell_commands(self, piece: Piece, rows: Rows) -> None:
+        """A kernel that was launched as part of a graph carries the graph's number, on NVIDIA."""
+        if self._graph is not None:
+            everything = np.arange(len(rows), dtype=np.int64)
+            say(rows, everything[piece.events.carrying(everything, self._graph)], How.COMMANDS)
 
     def _set_paths(self, piece: Piece, rows: Rows, at: Ints, stat: str) -> None:
         wanted = self.plane.stat_ids.get(stat)
@@ -145,6 +156,10 @@ class _Carried:
             if instruction is not None and isinstance(program, int):
                 carried.append((some, instruction[1], program))
         self.programs.describe(rows, carried, self.number, self.tables)
+
+    @cached_property
+    def _graph(self) -> int | None:
+        return self.plane.stat_ids.get("cuda_graph_id")
 
     @cached_property
     def _about(self) -> dict[int, dict[str, Any]]:

@@ -51,7 +51,12 @@ _MESSAGES: dict[str, dict[str, tuple[int, int | str]]] = {
     "Module": {"name": (1, _BYTES), "computations": (3, "Computation*"), "device_assignment": (15, "Assignment")},
     "Assignment": {"computation_devices": (3, "Assigned*")},
     "Assigned": {"replica_device_ids": (1, _INT64S)},
-    "Computation": {"instructions": (2, "Instruction*"), "id": (5, _INT64), "root_id": (6, _INT64)},
+    "Computation": {
+        "name": (1, _BYTES),
+        "instructions": (2, "Instruction*"),
+        "id": (5, _INT64),
+        "root_id": (6, _INT64),
+    },
     "Instruction": {
         "name": (1, _BYTES),
         "opcode": (2, _BYTES),
@@ -61,6 +66,7 @@ _MESSAGES: dict[str, dict[str, tuple[int, int | str]]] = {
         "id": (35, _INT64),
         "operand_ids": (36, _INT64S),
         "called_computation_ids": (38, _INT64S),
+        "backend_config": (43, _BYTES),
         "all_reduce_id": (45, _INT64),
         "replica_groups": (49, "ReplicaGroup*"),
         "use_global_device_ids": (71, _FIELD.TYPE_BOOL),

@@ -20,6 +20,7 @@ from meshscope.readers.xplane_events import Told
 from meshscope.readers.xplane_lines import Piece
 from meshscope.readers.xplane_rows import Rows, Tables
 from meshscope.readers.xplane_space import Plane, Space
+from meshscope.spans import How
 
 Ints = npt.NDArray[np.int64]
 Carried = tuple[Ints, str, int | None]
@@ -76,7 +77,7 @@ class Programs:
                 rows.kind[at], rows.rule[at], rows.collective[at] = Kind.COMPUTE, tables.rules[PROGRAM], -1
 
     def describe(self, rows: Rows, carried: Iterable[Carried], device: int, tables: Tables) -> None:
-        """Sets the path of each row, and what its collective communicates and among which devices.
+        """Sets the path of each row, how it is run, and what its collective communicates and among which devices.
 
         ``device`` is the number of the plane that the rows are of, −1 for several devices.
         """
@@ -86,6 +87,8 @@ class Programs:
                 continue
             if found.path:
                 rows.path[some] = tables.paths[found.path]
+            if found.how:
+                say(rows, some if found.how is How.COMMANDS else some[rows.kind[some] == Kind.COLLECTIVE], found.how)
             if found.message is not None and len(at := some[rows.kind[some] == Kind.COLLECTIVE]):
                 # Kernels of several names that carry out one call share its bytes in a way that is not told.
                 if bool((rows.name[at] == rows.name[at[0]]).all()):
@@ -103,6 +106,11 @@ class Programs:
             is_here = all(self.devices.issuperset(group) for group in mine)
             mine = tuple(group for group in mine if is_here and device in group)
         return group_name(groups, mine[0] if len(mine) == 1 else ())
+
+
+def say(rows: Rows, at: Ints, how: How) -> None:
+    """Adds to what is told of how some rows are run."""
+    rows.how[at] = np.maximum(rows.how[at], 0) | np.int8(how)
 
 
 def group_name(groups: Groups, devices: tuple[int, ...]) -> str:

@@ -40,6 +40,7 @@ class Rows:
     size_bytes: Ints
     dtype: Small
     path: Small
+    how: npt.NDArray[np.int8]
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -53,16 +54,18 @@ _NO_NUMBERS = _NONE.astype(np.int32)
 NO_ROWS = Rows(
     start_ns=_NONE, end_ns=_NONE, name=_NO_NUMBERS, lane=_NO_NUMBERS, kind=_NONE.astype(np.uint8), rule=_NO_NUMBERS,
     collective=_NO_NUMBERS, group=_NO_NUMBERS, size_bytes=_NONE, dtype=_NO_NUMBERS, path=_NO_NUMBERS,
+    how=_NONE.astype(np.int8),
 )  # fmt: skip
 
 
 def unknown(count: int) -> dict[str, Any]:
-    """What only programs tell of rows, until they have: group, size, element type and path."""
+    """What only programs tell of rows, until they have: group, size, element type, path and how they are run."""
     return {
         "group": np.full(count, -1, dtype=np.int32),
         "size_bytes": np.full(count, -1, dtype=np.int64),
         "dtype": np.full(count, -1, dtype=np.int32),
         "path": np.full(count, -1, dtype=np.int32),
+        "how": np.full(count, -1, dtype=np.int8),
     }
 
 

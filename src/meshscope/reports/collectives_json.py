@@ -11,7 +11,7 @@ from meshscope.run import Run
 from meshscope.units import counted
 
 _BY_RANK = ("late_ns", "last")
-_OPTIONAL = ("group_size", *_BY_RANK)
+_OPTIONAL = ("group_size", "is_uneven", *_BY_RANK)
 
 
 def collectives_json(run: Run) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
@@ -40,5 +40,6 @@ def _doubts(found: CollectiveTotal) -> list[tuple[str, str]]:
         return [("algbw_bytes_per_s", "nothing was moved, or in no time")]
     if found.busbw_bytes_per_s is None:
         why = "no definition for it" if found.group_size > 1 else "how many ranks take part is not known"
+        why = "ranks move different amounts in one call" if found.is_uneven else why
         return [("busbw_bytes_per_s", why)]
     return []

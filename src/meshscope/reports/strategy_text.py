@@ -17,7 +17,7 @@ def strategy_lines(run: Run) -> list[str]:
         lines += wrapped(_ddp(of_ddp), hanging="  ")
     if (of_fsdp := fsdp(run)) is not None:
         lines += wrapped(_fsdp(of_fsdp), hanging="  ")
-    if (of_xla := xla(run)) is not None and (of_xla.collectives or of_xla.commands):
+    if (of_xla := xla(run)) is not None and (of_xla.collectives or of_xla.commands or of_xla.in_commands):
         lines += wrapped(_xla(of_xla), hanging="  ")
     return lines
 
@@ -63,18 +63,33 @@ def _module(found: Module) -> str:
 
 def _xla(found: Xla) -> str:
     said = "xla: " + "; ".join(_collective(one) for one in found.collectives)
-    if not found.commands:
-        return said
-    most = shortened(found.command_names[0])
-    return said + f"; {found.commands} of {found.works} operations are command buffers, {most} first"
+    if found.commands:
+        most = shortened(found.command_names[0])
+        said += f"; {found.commands} of {found.works} operations are command buffers, {most} first"
+    if found.in_commands:
+        said += f"; {found.in_commands} of {found.works} operations ran in command buffers"
+    return said
+
+
+def _modes(found: XlaCollective) -> str:
+    said = ""
+    if found.asynchronous is not None:
+        by = f" (told by {' and '.join(found.told_by)})" if found.told_by else ""
+        said = f", {found.asynchronous or 'none'} asynchronous{by}"
+    elif found.untold < found.count:
+        said = f", of {found.untold} of which it is not known whether they are asynchronous"
+    if found.combined:
+        said += f", {found.combined} of several arrays"
+    if found.in_commands:
+        said += f", {found.in_commands} in command buffers"
+    return said
 
 
 def _collective(found: XlaCollective) -> str:
     said = f"{counted(found.count, found.name)}"
     if found.per_step == found.per_step:
         said += f", {found.per_step:.0f} in a step of a device"
-    if found.asynchronous is not None:
-        said += f", {found.asynchronous} asynchronous"
+    said += _modes(found)
     said += f", {duration(found.exposed_ns)} exposed"
     if found.exposed_ns and len(found.longest) > 1:
         said += f", most by {shortened(found.longest[0].name)} ({duration(found.longest[0].exposed_ns)})"

@@ -351,7 +351,7 @@ def test_small_calls_of_xla_are_put_together_by_its_own_thresholds() -> None:
 def test_on_cpu_xla_combines_all_reduces_only() -> None:
     of = reduced(SMALL)
     on_cpu = replace(of, windows=tuple(replace(one, framework="jax", device_kind="cpu") for one in of.windows))
-    assert "small-collectives" in codes(on_cpu)
+    assert "ravel_pytree" in only("small-collectives", _of_jax(on_cpu)).fix, "flags of the GPU compiler change nothing"
     tables = (replace(one.spans, collectives=("all_gather",)) for one in on_cpu.windows)
     gathered = tuple(replace(one, spans=table) for one, table in zip(on_cpu.windows, tables, strict=True))
     assert "small-collectives" not in codes(replace(on_cpu, windows=gathered))
@@ -378,6 +378,10 @@ def test_calls_of_unknown_sizes_are_judged_by_the_gradients_they_carry() -> None
     assert "the quickest tenth of calls take at most" in said(only("small-collectives", known(200_000)))
     assert "small-collectives" not in codes(known(0))
     assert "small-collectives" not in codes(known(200_000_000))
+
+
+def _of_jax(of: Run) -> Run:
+    return replace(of, experiment=msgspec.structs.replace(of.experiment, framework="jax"))
 
 
 def _with(of: Run, parameters: int) -> object:

@@ -25,6 +25,7 @@ from meshscope.units import UNKNOWN, size
 
 _ALL = "steps that were not being profiled"
 _UNTOLD = "waiting cannot be told apart"
+_LINKS = "waiting for the last rank; what collectives of other rows move at the same time (see beside)"
 
 Figured = Callable[[CollectiveTotal, tuple[Row, ...]], Figure]
 
@@ -94,6 +95,8 @@ def _why(row: CollectiveTotal, field: str) -> str:
         return "sizes are not known"
     if row.algbw_bytes_per_s is None:
         return "nothing was moved, or in no time"
+    if row.is_uneven:
+        return "ranks move different amounts in one call"
     return "nccl-tests defines none for it" if row.group_size > 1 else "how many ranks take part is not known"
 
 
@@ -118,6 +121,7 @@ _BUSY = _summed("busy", "ns", lambda one: one[1].busy_ns)
 _HIDDEN = _summed("hidden", "ns", lambda one: one[1].hidden_ns)
 _WAIT = _summed("waiting", "ns", lambda one: one[2].wait_ns)
 _TRANSFER = _summed("transfer", "ns", lambda one: one[2].transfer_ns)
+_BESIDE = _summed("beside others", "ns", lambda one: one[2].beside_ns)
 
 
 def _exposed(row: CollectiveTotal, rows: tuple[Row, ...]) -> Figure:
@@ -150,10 +154,12 @@ _WHAT: dict[str, tuple[str, str, str, str, Figured]] = {
              "calls without a counterpart on every rank", _WAIT),
     "transfer": ("transfer_ns", "ns", "The part of its time after the last rank had come, added up over ranks.",
                  "waiting for the last rank; calls without a counterpart on every rank", _TRANSFER),
+    "beside": ("beside_ns", "ns", "The part of its transfer in which a collective of another row transfers on the same "
+               "device, and its links carry both.", "waiting for the last rank", _BESIDE),
     "algbw": ("algbw_bytes_per_s", "bytes/s", "The size of COLLECTIVE calls over the time of their transfer.",
-              "waiting for the last rank", _algbw),
+              _LINKS, _algbw),
     "busbw": ("busbw_bytes_per_s", "bytes/s", "The algorithm bandwidth times what each link has to carry, as "
-              "nccl-tests defines it.", "waiting for the last rank", _busbw),
+              "nccl-tests defines it.", _LINKS, _busbw),
 }  # fmt: skip
 
 GROUP = Group("collectives by name, group and size", 5, numbers)

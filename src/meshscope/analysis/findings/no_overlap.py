@@ -3,17 +3,19 @@
 Fires when less than a fiftieth of the time of collectives is hidden under compute, they are exposed for a tenth of the
 traced step, there are at least four of them, and computing takes a tenth as well: with less there is nothing to win, or
 nothing to hide behind. Waiting for a late rank, where it is known, is left out: no overlap wins that back. Not on CPU
-ranks that share their cores.
+ranks that share their cores, nor under JAX on CPU, whose runtime has no asynchronous collectives to turn on; nor where
+XLA says why: it runs them synchronously, which is a finding of its own.
 """
 
 from __future__ import annotations
 
-from meshscope.analysis.breakdown import measure
 from meshscope.analysis.exposure import exposure
 from meshscope.analysis.findings.rule import Finding, Rule, part
-from meshscope.analysis.findings.whole import traced_step
+from meshscope.analysis.findings.synchronous_collectives import synchronous_collectives
+from meshscope.analysis.findings.whole import computing_frac, traced_step
 from meshscope.analysis.overlap import CollectiveOverlap, overlap
 from meshscope.analysis.standing import shares_cores
+from meshscope.analysis.xla_checks import xla
 from meshscope.run import Run
 from meshscope.units import counted, duration, percent, ratio
 
@@ -27,17 +29,19 @@ torch.distributed.fsdp.fully_shard(block)   # each block, then model
 block.set_modules_to_forward_prefetch([next_block])
 block.set_modules_to_backward_prefetch([block_before])"""
 _FIX_JAX = 'XLA_FLAGS="--xla_gpu_enable_latency_hiding_scheduler=true"'
+_FIX_COMMANDS = """# once without command buffers, to see whether they are the cause:
+XLA_FLAGS="--xla_gpu_enable_command_buffer=" python …"""
 
 
 def no_overlap(run: Run) -> tuple[Finding, ...]:
-    if shares_cores(run):
+    if shares_cores(run) or _is_jax_on_cpu(run):
         return ()
     found, total = overlap(run), exposure(run)
     hidden_frac = ratio(total.busy_ns - total.exposed_ns, total.busy_ns)
     cost = part(total.exposed_ns - total.waited_ns, traced_step(run))
     if not hidden_frac <= MOST_HIDDEN_FRAC or not cost.cost_frac >= LEAST_FRAC or _calls(found) < FEWEST_CALLS:
         return ()
-    if not _computing_frac(run) >= LEAST_FRAC:
+    if not computing_frac(run) >= LEAST_FRAC or synchronous_collectives(run):
         return ()
     most = found[0]
     return (
@@ -49,17 +53,25 @@ def no_overlap(run: Run) -> tuple[Finding, ...]:
                 f"{percent(hidden_frac)} of the time of collectives is under compute; {duration(total.exposed_ns)} are "
                 "not" + (f", of which {duration(total.waited_ns)} wait for a late rank" if total.waited_ns else ""),
                 f"most by {most.name.replace('_', '-')}: {duration(most.exposed_ns)} in {counted(most.count, 'call')}",
+                *_in_commands(run),
             ),
             advice="Start each collective before what does not need it, and wait where its result is used.",
-            fix=_FIX_JAX if run.experiment.framework == "jax" else _FIX,
+            fix=(_FIX_COMMANDS if _in_commands(run) else _FIX_JAX) if run.experiment.framework == "jax" else _FIX,
         ),
     )
 
 
-def _computing_frac(run: Run) -> float:
-    """The share of the traced time of all ranks in which they compute."""
-    parts = [measure(window).total for window in run.windows if window.device_kind != "none"]
-    return ratio(sum(part.compute_ns for part in parts), sum(part.span_ns for part in parts))
+def _is_jax_on_cpu(run: Run) -> bool:
+    return any(window.framework == "jax" and window.device_kind == "cpu" for window in run.windows)
+
+
+def _in_commands(run: Run) -> tuple[str, ...]:
+    found = xla(run)
+    grouped = sum(one.in_commands for one in found.collectives) if found is not None else 0
+    if found is None or not grouped:
+        return ()
+    of = counted(sum(one.count for one in found.collectives), "collective")
+    return (f"{grouped} of {of} ran in command buffers, in which an asynchronous one may be held to its place",)
 
 
 def _calls(found: tuple[CollectiveOverlap, ...]) -> int:

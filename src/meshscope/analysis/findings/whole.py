@@ -9,7 +9,7 @@ from meshscope.analysis.breakdown import combine, measure, per_step
 from meshscope.analysis.parts import per_run
 from meshscope.analysis.steps import steps
 from meshscope.run import Run
-from meshscope.units import duration
+from meshscope.units import duration, ratio
 
 
 @dataclass(frozen=True)
@@ -50,3 +50,9 @@ def traced_step(run: Run) -> Whole:
     ranks = len({window.rank for window in run.windows if window.device_kind != "none"})
     ns = whole.total.span_ns / ranks
     return Whole(ns, f"the {duration(ns)} traced of a rank")
+
+
+def computing_frac(run: Run) -> float:
+    """The share of the traced time of all ranks in which they compute; NaN where nothing is traced."""
+    parts = [measure(window).total for window in run.windows if window.device_kind != "none"]
+    return ratio(sum(part.compute_ns for part in parts), sum(part.span_ns for part in parts))

@@ -12,7 +12,10 @@ from meshscope.intervals import EMPTY, Intervals
 from meshscope.ui.timeline.going import lane_of
 from meshscope.ui.timeline.state import State, gone
 
-_EXPOSED = ("exposed-tail", "no-overlap", "small-collectives", "collectives-differ")
+_EXPOSED = (
+    "exposed-tail", "no-overlap", "small-collectives", "collectives-differ", "synchronous-collectives",
+    "synced-accumulation", "root-resharded", "exposed-gathers",
+)  # fmt: skip
 _OTHERS_WAIT = ("straggler", "ragged-batch", "memory-imbalance")
 _IDLE = ("host-bound", "launch-bound", "input-bound")
 _AROUND = 4
