@@ -14,7 +14,7 @@ import numpy.typing as npt
 from meshscope.analysis.host_activity import host_named
 from meshscope.analysis.passes import Pass, is_ddp, passes
 from meshscope.analysis.waiting import waiting
-from meshscope.intervals import difference, union
+from meshscope.intervals import Intervals, difference, union
 from meshscope.run import Run
 from meshscope.spans import Kind, Window
 from meshscope.units import ratio
@@ -87,10 +87,10 @@ def ddp(run: Run) -> Ddp | None:
     ((signature, alike),) = Counter(one.signature for one in synced).most_common(1)
     covered_ns = sum(window.end_ns - window.start_ns for window in windows)
     in_steps = sum(one.step >= 0 for one in synced)
-    repeats, repeated = _repeated(windows)
-    buffers, buffers_ns = _buffers(windows)
-    searches = [_search(window) for window in windows]
-    waited_ns = _waited(run)
+    repeats, extra = repeated(windows)
+    buffered = [broadcasts(window) for window in windows]
+    searched = [searches(window) for window in windows]
+    waited_ns = [ns for _, _, ns in waited(run)]
     return Ddp(
         ranks=tuple(sorted({one.rank for one in synced})),
         passes=len(synced),
@@ -106,12 +106,12 @@ def ddp(run: Run) -> Ddp | None:
         passes_per_step=ratio(in_steps, sum(len(window.steps) for window in windows)),
         optimizer_steps=len({(one.rank, one.optimizer, id(window)) for window in windows for one in passes(window)}),
         repeats=repeats,
-        repeated=len(repeated),
-        repeated_ns=sum(one.exposed.total_ns for one in repeated),
-        searches=sum(count for count, _ in searches),
-        search_ns=sum(ns for _, ns in searches),
-        buffers=buffers,
-        buffers_ns=buffers_ns,
+        repeated=len(extra),
+        repeated_ns=sum(one.exposed.total_ns for _, one in extra),
+        searches=sum(len(rows) for rows, _ in searched),
+        search_ns=sum(when.total_ns for _, when in searched),
+        buffers=sum(len(rows) for rows, _ in buffered),
+        buffers_ns=sum(exposed.total_ns for _, exposed in buffered),
     )
 
 
@@ -122,19 +122,18 @@ def _period_ns(windows: Sequence[Window]) -> float:
     return ratio(sum(apart), sum(len(times) - 1 for times in ends if len(times) > 1))
 
 
-def _waited(run: Run) -> list[int | None]:
+def waited(run: Run) -> list[tuple[Window, Pass, int | None]]:
     """What each pass with all-reduces waited for late ranks in its tail; None where they were not all matched."""
     waits = waiting(run).windows
-    found: list[int | None] = []
+    found: list[tuple[Window, Pass, int | None]] = []
     for window in run.windows:
         here = waits.get(window)
         for one in passes(window):
             if not len(one.row):
                 continue
-            if here is None or not np.isin(one.row, here.row).all():
-                found.append(None)
-            else:
-                found.append((here.waiting(np.isin(here.row, one.row)) & one.tail).total_ns)
+            is_matched = here is not None and bool(np.isin(one.row, here.row).all())
+            tail = here.waiting(np.isin(here.row, one.row)) & one.tail if here is not None and is_matched else None
+            found.append((window, one, None if tail is None else tail.total_ns))
     return found
 
 
@@ -156,12 +155,13 @@ def _buckets(found: Sequence[Pass]) -> tuple[Bucket, ...]:
     )
 
 
-def _repeated(windows: Sequence[Window]) -> tuple[int, list[Pass]]:
+def repeated(windows: Sequence[Window]) -> tuple[int, list[tuple[Window, Pass]]]:
     """Optimizer steps before which one series of buckets went out several times, and the passes that need not have.
 
     Unknown sizes are no series: two passes of equal length may be of different models.
     """
-    repeats, repeated = 0, []
+    repeats = 0
+    extra: list[tuple[Window, Pass]] = []
     for window in windows:
         steps: dict[int, list[Pass]] = defaultdict(list)
         for one in passes(window):
@@ -171,27 +171,24 @@ def _repeated(windows: Sequence[Window]) -> tuple[int, list[Pass]]:
             signatures = {one.signature for one in synced}
             if len(synced) > 1 and len(signatures) == 1 and min(synced[0].signature) >= 0:
                 repeats += 1
-                repeated += synced[:-1]
-    return repeats, repeated
+                extra += [(window, one) for one in synced[:-1]]
+    return repeats, extra
 
 
-def _search(window: Window) -> tuple[int, int]:
+def searches(window: Window) -> tuple[Ints, Intervals]:
+    """The rows of searches for unused parameters, and their time on the host."""
     spans = window.spans
-    rows = host_named(spans, _SEARCH.search)
-    return int(rows.sum()), union(spans.start_ns[rows], spans.end_ns[rows]).total_ns
+    rows = np.flatnonzero(host_named(spans, _SEARCH.search))
+    return rows, union(spans.start_ns[rows], spans.end_ns[rows])
 
 
-def _buffers(windows: Sequence[Window]) -> tuple[int, int]:
-    """Broadcasts, which DDP uses for nothing but buffers once it trains, and their exposed time."""
-    count = exposed_ns = 0
-    for window in windows:
-        spans = window.spans
-        is_broadcast = np.array([name == "broadcast" for name in (*spans.collectives, "")], dtype=bool)
-        rows = (spans.kind == Kind.COLLECTIVE) & is_broadcast[spans.collective]
-        count += int(rows.sum())
-        busy = union(spans.start_ns[rows], spans.end_ns[rows])
-        exposed_ns += difference(busy, spans.busy(Kind.COMPUTE)).total_ns
-    return count, exposed_ns
+def broadcasts(window: Window) -> tuple[Ints, Intervals]:
+    """Rows of broadcasts, which DDP uses for nothing but buffers once it trains, and their exposed time."""
+    spans = window.spans
+    is_broadcast = np.array([name == "broadcast" for name in (*spans.collectives, "")], dtype=bool)
+    rows = np.flatnonzero((spans.kind == Kind.COLLECTIVE) & is_broadcast[spans.collective])
+    busy = union(spans.start_ns[rows], spans.end_ns[rows])
+    return rows, difference(busy, spans.busy(Kind.COMPUTE))
 
 
 def doubts(run: Run) -> tuple[tuple[str, str], ...]:
