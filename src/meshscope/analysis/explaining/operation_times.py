@@ -15,6 +15,7 @@ from meshscope.analysis.explaining.number import Asked, Case, Group, Number
 from meshscope.analysis.idle import WORK
 from meshscope.analysis.in_steps import begun_in_steps
 from meshscope.analysis.operations import Operation, operations, own_calls
+from meshscope.analysis.parts import per_run, per_window
 from meshscope.intervals import Intervals, union
 from meshscope.kinds import Kind
 from meshscope.run import Run
@@ -57,6 +58,7 @@ class Called:
     length_ns: Ints
 
 
+@per_window
 def calls(window: Window) -> Called:
     """All device work, call by call."""
     spans = window.spans
@@ -69,9 +71,14 @@ def calls(window: Window) -> Called:
 _Found = Sequence[tuple[Window, Called]]
 
 
+@per_run
+def _every(run: Run) -> tuple[Operation, ...]:
+    return operations(run)
+
+
 def numbers(run: Run) -> tuple[Number, ...]:
     """The total of each is listed where reports tell it, its other figures are not: they go by ``NAME.median``."""
-    names = dict.fromkeys(found.name for found in operations(run))
+    names = dict.fromkeys(found.name for found in _every(run))
     return tuple(
         _number(name, what, is_listed=what == "total" and at < MOST_TOLD)
         for at, name in enumerate(names)
@@ -99,7 +106,7 @@ def _number(name: str, what: str, *, is_listed: bool) -> Number:
 
 def _cases(asked: Asked, *, name: str, what: str) -> tuple[Case, ...]:
     """One for each kind of work that has the name."""
-    told = [(at, found) for at, found in enumerate(operations(asked.run)) if found.name == name]
+    told = [(at, found) for at, found in enumerate(_every(asked.run)) if found.name == name]
     everything = _everything(asked)
     return tuple(_case(asked, at, found, what, everything) for at, found in told)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from meshscope.analysis.explaining.figure import DIFFERENCE, QUOTIENT, SUM, Figu
 from meshscope.analysis.explaining.number import Asked, Case, Evidence, Group, Number, Ruled, Shown
 from meshscope.analysis.graph import Part
 from meshscope.analysis.graph_run import RoundGraph, measure
+from meshscope.analysis.parts import per_run
 from meshscope.analysis.path_pieces import Pieces, measured
 from meshscope.analysis.replay import chain, replay
 from meshscope.analysis.rounds import rounds
@@ -53,7 +54,7 @@ class Round:
     def __init__(self, at: int, path: CriticalPath, found: RoundGraph) -> None:
         self.at, self.path, self.found = at, path, found
 
-    @property
+    @cached_property
     def pieces(self) -> Pieces:
         graph = self.found.graph
         assert graph is not None
@@ -65,6 +66,7 @@ class Round:
         return f"{of} of ranks {ranges(self.path.ranks)}"
 
 
+@per_run
 def rounds_of(run: Run) -> list[Round]:
     """In the order of ``critical_paths``."""
     here, found = world(run), list[Round]()

@@ -14,8 +14,9 @@ from meshscope.analysis.explaining.figure import QUOTIENT, Figure, made
 from meshscope.analysis.explaining.number import Asked, Case, Group, Number
 from meshscope.analysis.explaining.operation_times import MOST_TOLD
 from meshscope.analysis.in_steps import begun_in_steps
+from meshscope.analysis.parts import per_run
 from meshscope.analysis.places import places
-from meshscope.analysis.scopes import scope_of, scopes, weights
+from meshscope.analysis.scopes import Scopes, scope_of, scopes, weights
 from meshscope.intervals import union
 from meshscope.run import Run
 from meshscope.spans import Window
@@ -80,9 +81,14 @@ def assigned(window: Window) -> dict[str, Assigned]:
 _Found = Sequence[tuple[Window, Assigned]]
 
 
+@per_run
+def _every(run: Run) -> tuple[Scopes, ...]:
+    return scopes(run)
+
+
 def numbers(run: Run) -> tuple[Number, ...]:
     found = []
-    for one in scopes(run):
+    for one in _every(run):
         found += [_sum(one.source, what) for what in _SUMS]
         for at, scope in enumerate(one.scopes):
             found += [_number(one.source, scope.name, what, is_listed=at < MOST_TOLD and what == "total")
@@ -157,7 +163,7 @@ def _cases(asked: Asked, *, source: str, scope: str, what: str) -> tuple[Case, .
     if figure is None:
         why = "no step lies wholly in a window" if what == "per_step" else "the device work took no time"
         return (Case(scope, None, why=why, rank=asked.rank),)
-    at = next(at for one in scopes(asked.run) if one.source == source
+    at = next(at for one in _every(asked.run) if one.source == source
               for at, row in enumerate(one.scopes) if row.name == scope)  # fmt: skip
     field = _SAID[what][0]
     json = f"scopes[source={source}].scopes[{at}].{field}" if field and is_all(asked) and at < MOST_TOLD else ""
