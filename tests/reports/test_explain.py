@@ -49,7 +49,8 @@ def at(said: Any, path: str) -> Any:
 
 def cases(run: Run, runs: tuple[Run, ...], most: int = FEW) -> Iterator[tuple[Number, Case]]:
     for group in groups():
-        for number in group.numbers(run)[:most]:
+        last = most if most < MOST or "operation" in group.heads else None
+        for number in group.numbers(run)[:last]:
             yield from ((number, case) for case in number.cases(Asked(run, runs)))
 
 
