@@ -19,6 +19,9 @@ from meshscope.units import printable, ranges
 _NEAREST = 4
 _LONGEST = 64
 
+CUT = "…"
+"""The end of a name that a list had no room for."""
+
 
 @cache
 def groups() -> tuple[Group, ...]:
@@ -76,13 +79,20 @@ def _chosen(runs: Sequence[Run], of: str | None) -> list[Run]:
 def _number(run: Run, name: str) -> tuple[Group, Number] | None:
     """By its own name first: one number's other name may be another's own."""
     known = [(group, number) for group in groups() if group.may_have(name) for number in group.numbers(run)]
-    own = next((told for told in known if told[1].name == name), None)
-    return own or next((told for told in known if name in told[1].also), None)
+    own = next((told for told in known if name in (told[1].name, printable(told[1].name))), None)
+    own = own or next((told for told in known if name in told[1].also), None)
+    return own or (_begun(known, name.removesuffix(CUT)) if name.endswith(CUT) else None)
+
+
+def _begun(known: Sequence[tuple[Group, Number]], begin: str) -> tuple[Group, Number] | None:
+    """What a list cut short: the one listed number whose name begins so."""
+    found = [told for told in known if told[1].is_listed and printable(told[1].name).startswith(begin)]
+    return found[0] if len(found) == 1 else None
 
 
 def _unknown(runs: Sequence[Run], name: str) -> InputError:
     nearest = _nearest(runs, name.lower()) if name else []
-    meant = f"Did you mean {' or '.join(map(printable, nearest))}? " if nearest else ""
+    meant = f"Did you mean {' or '.join(map(_brief, nearest))}? " if nearest else ""
     return InputError(
         f"There is no number called {name} here.", hint=f"{meant}Without a NUMBER, explain lists all of them."
     )
@@ -90,16 +100,28 @@ def _unknown(runs: Sequence[Run], name: str) -> InputError:
 
 def _nearest(runs: Sequence[Run], name: str) -> list[str]:
     """Names that the wrong one is a part of, the shortest first, then those that are written like it."""
-    called: dict[str, str] = {}
+    called: dict[str, Number] = {}
     for group in groups():
         for number in (number for run in runs for number in group.numbers(run)):
             for known in (number.name, *number.also):
-                called.setdefault(known.lower(), number.name)
-    within = sorted((known for known in called if name in known), key=len)
+                called.setdefault(known.lower(), number)
+    within = sorted((known for known in called if name in known), key=lambda known: (_rank(called[known]), len(known)))
     # Kernels have names of many lines: what is written like one is found by a part of it.
-    short = [known for known in called if len(known) <= max(_LONGEST, 2 * len(name))]
+    short = [known for known, number in called.items() if number.is_listed and len(known) <= _LONGEST + len(name)]
     close = difflib.get_close_matches(name, short, n=2 * _NEAREST, cutoff=0.5)
-    return list(dict.fromkeys(called[known] for known in (*within, *close)))[:_NEAREST]
+    found = list(dict.fromkeys(called[known].name for known in (*within, *close)))
+    # One name of a kernel says that there are its figures too.
+    return [one for one in found if one.rpartition(".")[0] not in found][:_NEAREST]
+
+
+def _brief(name: str) -> str:
+    name = printable(name)
+    return name if len(name) <= _LONGEST else name[: _LONGEST - len(CUT)] + CUT
+
+
+def _rank(number: Number) -> int:
+    """Those that are listed come before the others."""
+    return 0 if number.is_listed else 1
 
 
 def _check(run: Run, number: Number, rank: int | None, step: int | None) -> None:

@@ -191,7 +191,7 @@ def _busbw(row: CollectiveTotal, rows: tuple[Row, ...]) -> Figure:
 
 _WHAT: dict[str, tuple[str, str, str, str, Figured]] = {
     "count": ("count", "calls", "How many COLLECTIVE spans there are, over all ranks.", _ALL, _COUNT),
-    "size": ("size_bytes", "bytes", "The size of a COLLECTIVE call, a mean of a class of sizes.", _ALL, _size),
+    "size": ("size_bytes", "bytes", "The size of one COLLECTIVE call, a mean of a class of sizes.", _ALL, _size),
     "bytes": ("", "bytes", "What all COLLECTIVE calls move, added up over ranks.", _ALL, _BYTES),
     "matched": ("matched", "calls", "How many COLLECTIVE calls have a counterpart on every rank.",
                 "calls at the edge of another rank's window", _MATCHED),
