@@ -8,7 +8,7 @@ from drawn import run
 from explained import asked, only, parts, value, worth
 from made_spans import Made, collective, host, kernel, launch, window
 
-from meshscope.kinds import ANNOTATION
+from meshscope.kinds import ANNOTATION, Kind
 from meshscope.run import Run
 from meshscope.spans import Window
 
@@ -134,3 +134,21 @@ def test_an_answer_that_the_traces_cannot_give_says_why() -> None:
     alone = three((10,))[0]
     case = only(run(windows=[replace(alone, world=1)]), "what_if.no_straggler")
     assert (case.figure, case.why) == (None, "only one rank can be seen")
+
+
+def test_xla_collectives_are_exposed_once_side_by_side() -> None:
+    spans = [
+        Made(Kind.COLLECTIVE, lane, 10, 30, name, collective="all_gather", size_bytes=size)
+        for lane, name, size in (
+            ("XLA Ops", "all-gather-start.1", 64),
+            ("Async XLA Ops", "all-gather-start.2", 2 << 20),
+        )
+    ]
+    later = Made(Kind.COLLECTIVE, "XLA Ops", 60, 66, "all-gather.3", collective="all_gather")
+    made = window([*spans, later, kernel(0, 15, name="fusion")], framework="jax", device_kind="tpu",
+                  steps=[(0, 40), (40, 80)])  # fmt: skip
+    of = run(windows=[made])
+    told = [worth(of, f"xla.all_gather.{what}") for what in ("count", "busy", "exposed", "median", "small", "per_step")]
+    assert told == [3, 46, 15 + 6, 20, 1, 1.5]
+    assert worth(of, "xla.all_gather.exposed", step=1) == 6
+    assert only(of, "xla.all_gather.busy").json == "xla.collectives[name=all_gather].busy_ns"

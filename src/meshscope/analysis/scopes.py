@@ -146,9 +146,8 @@ def _of_paths(window: Window) -> dict[str, Scoped]:
     told = [place(one) for one in spans.paths]
     names = tuple(dict.fromkeys(one.scope for one in told if one.scope))
     number = {name: at for at, name in enumerate(names)}
-    of_path = np.array(
-        [*(number.get(one.scope, -1) for one in told), -1], dtype=np.int64
-    )  # −1, no path, finds the last
+    numbers = [*(number.get(one.scope, -1) for one in told), -1]  # −1, no path, finds the last
+    of_path = np.array(numbers, dtype=np.int64)
     code = of_path[path]
     if not (code >= 0).any():
         return {}
