@@ -181,22 +181,6 @@ def collective_rows(run: Run) -> tuple[tuple[CollectiveTotal, tuple[Row, ...]], 
     return tuple(sorted(totals, key=lambda told: _place(told[0])))
 
 
-def narrowed(run: Run, row: Row, keep: npt.NDArray[np.bool_]) -> Row:
-    """Some of the calls of a row alone, ``keep`` of those that its piece counts."""
-    window, piece, _ = row
-    spans = window.spans
-    mine = _piece(spans, piece.row[keep], _recorded(spans), spans.busy(Kind.COMPUTE))
-    return window, mine, _met(mine, window, waiting(run).windows.get(window))
-
-
-def total_of(like: CollectiveTotal, rows: Iterable[Row]) -> CollectiveTotal:
-    """The same collective, group and size, over some rows alone."""
-    size_bytes = (
-        like.size_class[0] if like.size_class is not None else -1 if like.size_bytes is None else like.size_bytes
-    )
-    return _total((like.name, like.group, size_bytes), list(rows), is_class=like.size_class is not None)
-
-
 def _place(total: CollectiveTotal) -> tuple[int, str, str, int]:
     return -total.busy_ns, total.name, total.group, total.size_bytes or -1
 
@@ -246,3 +230,19 @@ def _summed(counts: Iterable[Counter[int]]) -> dict[int, int]:
     for count in counts:
         total += count
     return dict(sorted(total.items()))
+
+
+def narrowed(run: Run, row: Row, keep: npt.NDArray[np.bool_]) -> Row:
+    """Some of the calls of a row alone, ``keep`` of those that its piece counts."""
+    window, piece, _ = row
+    spans = window.spans
+    mine = _piece(spans, piece.row[keep], _recorded(spans), spans.busy(Kind.COMPUTE))
+    return window, mine, _met(mine, window, waiting(run).windows.get(window))
+
+
+def total_of(like: CollectiveTotal, rows: Iterable[Row]) -> CollectiveTotal:
+    """The same collective, group and size, over some rows alone."""
+    size_bytes = (
+        like.size_class[0] if like.size_class is not None else -1 if like.size_bytes is None else like.size_bytes
+    )
+    return _total((like.name, like.group, size_bytes), list(rows), is_class=like.size_class is not None)

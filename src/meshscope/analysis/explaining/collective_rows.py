@@ -45,7 +45,8 @@ def _number(name: str, what: str) -> Number:
         excludes=excludes,
         cases=partial(_cases, name=name, what=what),
         also=(f"collectives.{called}.{field}",) if field not in ("", what) else (),
-        by=("rank", "step"),
+        by=("step",) if what == "busbw" else ("rank", "step"),
+        no_rank="what a link carries is by all ranks of a call; algbw can",
     )
 
 

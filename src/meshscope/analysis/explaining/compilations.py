@@ -131,4 +131,4 @@ def _case(at: int, one: Recompilation) -> Case:
     return Case(f"{one.function}, step {one.step}", figure, json, notes=tuple(notes))
 
 
-GROUP = Group("compilation", 25, numbers, heads=("compilation",))
+GROUP = Group("compilation", 30, numbers, heads=("compilation",))
