@@ -315,6 +315,15 @@ async def test_a_number_of_a_run_that_has_not_started_says_so(folder: Path, stag
         assert "pjit has not started yet." in stage.text()
 
 
+async def test_a_kernel_with_a_long_name_does_not_burst_the_dialog(folder: Path, staged: Staged) -> None:
+    async with staged(folder, size=(80, 24)) as stage:
+        stage.watch.explain(Cell("operations." + "x" * 300, run="ddp"))
+        await stage.rest()
+        (top,) = (line for line in stage.text().splitlines() if "operations.xxx" in line and "╭" in line)
+        assert top.rstrip().endswith("╮")
+        assert "There is no number called" in stage.text()
+
+
 async def test_help_names_the_key_and_fits(folder: Path, staged: Staged) -> None:
     async with staged(folder, size=(80, 24)) as stage:
         await stage.press("question_mark")
