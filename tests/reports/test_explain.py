@@ -247,6 +247,37 @@ def test_every_number_of_the_json_is_explained_or_told_why_not(recorded: tuple[R
             assert unexplained(run, recorded) == []
 
 
+def narrowed(run: Run, runs: tuple[Run, ...], most: int) -> int:
+    """How many numbers of one rank and of one step work out; one that stands in the JSON too is that of the JSON."""
+    said, checked = analysis((run,))["recordings"][0], 0
+    for number in (number for group in groups() for number in group.numbers(run)[:most]):
+        steps = sorted(set(number.known_steps(run))) if "step" in number.by else []
+        rank = 1 if "rank" in number.by and run.experiment.ranks > 1 else None
+        for asked in {(rank, None), (None, steps[-1]) if steps else (rank, None), (rank, steps[-1] if steps else None)}:
+            for case in number.cases(Asked(run, runs, *asked)):
+                assert case.figure is not None or case.why, (number.name, case.of)
+                if case.figure is not None:
+                    works_out(case.figure)
+                    checked += 1
+                if case.figure is not None and case.json and not case.json.startswith("comparison"):
+                    assert at(said, case.json) == case.figure.value, (number.name, asked, case.of)
+    return checked
+
+
+def test_numbers_of_one_rank_and_of_one_step_work_out(recorded: tuple[Run, ...]) -> None:
+    for run in recorded:
+        if run.name == "ddp":
+            assert narrowed(run, recorded, FEW // 2) > 300, run.name
+
+
+@pytest.mark.slow
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["gpu-tl-bertsmall-h100", "mr-torchrec-sst4-a2a", "nccl-hta-nccl-data"])
+def test_numbers_of_one_rank_and_step_of_a_real_trace_work_out(shared: Path, name: str) -> None:
+    for run in (runs := open_traces([shared / "traces" / name]).runs):
+        assert narrowed(run, runs, MOST) > 100
+
+
 @pytest.mark.slow
 def test_every_number_of_every_run_is_explained_or_told_why_not(recorded: tuple[Run, ...]) -> None:
     assert agree(recorded, MOST) > 800

@@ -62,8 +62,9 @@ class Round:
 
     @property
     def label(self) -> str:
-        of = f"steps {ranges(self.path.steps)}" if self.path.steps else "whole windows"
-        return f"{of} of ranks {ranges(self.path.ranks)}"
+        steps, ranks = self.path.steps, self.path.ranks
+        of = f"{'step' if len(steps) == 1 else 'steps'} {ranges(steps)}" if steps else "whole windows"
+        return f"{of} of {'rank' if len(ranks) == 1 else 'ranks'} {ranges(ranks)}"
 
 
 @per_run
