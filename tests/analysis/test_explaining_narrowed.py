@@ -9,6 +9,7 @@ from made_spans import window
 from meeting import met, run_of
 
 from meshscope.analysis.explaining import explanations, groups
+from meshscope.analysis.findings import findings
 from meshscope.errors import InputError
 from meshscope.recording.entries import Compiled, MemoryMeasured, RankStarted, Sampled
 
@@ -154,3 +155,18 @@ def test_names_of_a_group_begin_as_it_says() -> None:
         if group.heads:
             for number in group.numbers(of):
                 assert all(group.may_have(name) for name in (number.name, *number.also)), number.name
+
+
+def test_what_a_finding_costs_is_a_share_of_what_it_names_with_its_rule_beside() -> None:
+    arrival = [[100 * MS * step for step in range(40)] for _ in range(4)]
+    arrival[2] = [at + 30 * MS for at in arrival[2]]
+    of = run_of(met(arrival, MS, steps=tuple(range(40)), host="node"), strategy="ddp", device_kind="gpu", cores=64)
+    case = only(of, "findings.straggler.cost")
+    (found,) = findings(of)
+    assert (value(case), case.rank, case.json) == (round(found.cost_ns), 2, "findings[0].cost_ns")
+    assert case.figure is not None
+    share, whole = case.figure.of[0].of
+    assert (share.value, whole.name) == (found.cost_frac, found.of)
+    assert any(note.startswith("its rule: Straggler:") for note in case.notes)
+    assert any(note.startswith("shown by: rank 2 came last") for note in case.notes)
+    assert only(of, "findings.straggler.cost", rank=0).why == "it is not about that rank"
