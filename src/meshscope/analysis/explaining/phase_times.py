@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -13,7 +14,7 @@ from meshscope.analysis.explaining.figure import QUOTIENT, SUM, Figure, made
 from meshscope.analysis.explaining.number import Asked, Case, Group, Number
 from meshscope.analysis.host_activity import host_named
 from meshscope.analysis.phase_names import BACKWARD, FORWARD, IN_ENGINE, OPTIMIZER, OTHER, PHASES, UNKNOWN
-from meshscope.analysis.phases import IN_BACKWARD, IN_OPTIMIZER, Part, measure, phase_of, phases
+from meshscope.analysis.phases import IN_BACKWARD, IN_OPTIMIZER, measure, phase_of, phases
 from meshscope.analysis.places import places
 from meshscope.intervals import Intervals
 from meshscope.run import Run
@@ -46,7 +47,22 @@ _TORCH = {
 _JAX = "an operation's phase is told by its path in the program: jvp is forward, transpose backward, the optimizer's "\
     "scope optimizer"  # fmt: skip
 
-_Found = Sequence[tuple[Window, Part]]
+
+@dataclass(frozen=True, eq=False)
+class _Of:
+    """One phase of one window, or of one of its steps."""
+
+    works: int
+    compute: Intervals
+    collective: Intervals
+    copy: Intervals
+
+    @property
+    def busy(self) -> Intervals:
+        return self.compute | self.collective | self.copy
+
+
+_Found = Sequence[tuple[Window, _Of]]
 
 
 def numbers(run: Run) -> tuple[Number, ...]:
@@ -75,11 +91,11 @@ def _parts(asked: Asked, at: int) -> _Found:
         told = measure(window)
         if told is None:
             continue
-        part = told[at]
+        part = _Of(told[at].works, told[at].compute, told[at].collective, told[at].copy)
         if asked.step is not None:
             bounds = bounds_of(asked, window)
             works = int((_pick(window, at, bounds).share_ns > 0).sum())
-            part = Part(works, part.compute & bounds, part.collective & bounds, part.copy & bounds)
+            part = _Of(works, part.compute & bounds, part.collective & bounds, part.copy & bounds)
         found.append((window, part))
     return found
 
@@ -114,7 +130,7 @@ def _cases(asked: Asked, *, phase: str, what: str) -> tuple[Case, ...]:
     )
 
 
-def _busy(what: str, part: Part) -> int:
+def _busy(what: str, part: _Of) -> int:
     return int(getattr(part, what).total_ns)
 
 
