@@ -113,11 +113,10 @@ def _pick(found: Row) -> Pick:
 
 def _why(row: CollectiveTotal, field: str) -> str:
     """Why a row has no such number; "" where it has."""
-    if not field:  # what the rows have, and the JSON does not say
-        return "sizes are not known" if row.size_bytes is None else ""
-    if getattr(row, field) is not None:
+    # What has no field of its own is the bytes of all calls.
+    if (row.size_bytes if not field else getattr(row, field)) is not None:
         return ""
-    if field in ("wait_ns", "transfer_ns") or row.transfer_ns is None:
+    if field in ("wait_ns", "transfer_ns") or (field and row.transfer_ns is None):
         return _UNTOLD
     if row.size_bytes is None:
         return "sizes are not known"
