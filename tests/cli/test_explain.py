@@ -117,12 +117,3 @@ def test_narrowing_without_a_number_is_a_usage_error(trace: Path) -> None:
 
 def test_an_empty_path_is_a_usage_error(tmp_path: Path) -> None:
     assert explain("", "idle", cwd=tmp_path).returncode == 2
-
-
-def test_a_name_that_the_list_cut_can_be_asked_for_as_it_stands_there(trace: Path) -> None:
-    listed = explain(trace, cwd=trace.parent).stdout.splitlines()
-    assert max(map(len, listed)) <= 80
-    (cut,) = (line.strip() for line in listed if line.endswith("…") and line.startswith("  operations.evil"))
-    done = explain(trace, cut, cwd=trace.parent)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "compute by that name: 15.0 µs" in done.stdout

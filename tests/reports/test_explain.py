@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from drawn import run as folded
 from drawn import timeline
+from made_spans import kernel, window
 
 from meshscope.analysis.explaining import explainable, explanations, groups
 from meshscope.analysis.explaining.figure import OPERATIONS, Figure
@@ -222,6 +223,15 @@ def test_the_list_has_a_line_for_each_number_and_fits() -> None:
     assert listed == [number.name for _, numbers in found for number in numbers]
     assert max(map(len, text.splitlines())) <= 80
     assert [one["name"] for one in json.loads(numbers_json(found))["numbers"]] == listed
+
+
+def test_a_name_that_the_list_cut_can_be_asked_for_as_it_stands_there() -> None:
+    of = folded(windows=[window([kernel(0, 15, name="evil\x1b[31m" + "x" * 300)])])
+    listed = numbers_report(explainable((of,)), ["x"], encoding="utf-8").splitlines()
+    (cut,) = (line.strip() for line in listed if line.startswith("  operations.evil") and line.endswith("…"))
+    assert max(map(len, listed)) <= 80
+    (found,) = explanations((of,), cut)
+    assert [case.figure.value for case in found.cases if case.figure is not None] == [15]
 
 
 def test_no_number_that_is_not_finite_reaches_the_json(recorded: tuple[Run, ...]) -> None:
