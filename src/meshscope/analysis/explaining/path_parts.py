@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cached_property, partial
 
 import numpy as np
 
 from meshscope.analysis.critical_path import NAMES, CriticalPath, critical_paths, of_round
-from meshscope.analysis.explaining.evidence import MOST_SHOWN, events, place
+from meshscope.analysis.explaining.evidence import events, place
 from meshscope.analysis.explaining.figure import DIFFERENCE, QUOTIENT, SUM, Figure, counted_of, made
-from meshscope.analysis.explaining.number import Asked, Case, Evidence, Group, Number, Ruled, Shown
+from meshscope.analysis.explaining.number import Asked, Case, Group, Number
+from meshscope.analysis.explaining.path_spans import name_of, on_path
 from meshscope.analysis.graph import Part
 from meshscope.analysis.graph_run import RoundGraph, measure
 from meshscope.analysis.parts import per_run
@@ -20,7 +21,6 @@ from meshscope.analysis.path_pieces import Pieces, measured
 from meshscope.analysis.replay import chain, replay
 from meshscope.analysis.rounds import rounds
 from meshscope.analysis.waiting import world
-from meshscope.kinds import Kind
 from meshscope.run import Run
 from meshscope.units import UNKNOWN, ranges
 
@@ -44,8 +44,6 @@ _RULE = (
 )
 MOST_TOLD = 20
 """So many of the named spans stand in the reports."""
-
-_NAMED = (Part.COMPUTE, Part.TRANSFER, Part.WAITED, Part.COPY)
 
 
 class Round:
@@ -218,7 +216,7 @@ def _work_cases(asked: Asked, *, name: str, what: str) -> tuple[Case, ...]:
 def _work_case(asked: Asked, one: Round, at: int, what: str) -> Case:
     work, pieces = one.path.works[at], one.pieces
     of_part = pieces.where((pieces.part == _PART[work.part]) & (pieces.row >= 0))
-    keep = np.array([_name(one.found, int(w), int(row)) == work.name
+    keep = np.array([name_of(one.found, int(w), int(row)) == work.name
                      for w, row in zip(of_part.window, of_part.row, strict=True)], dtype=bool)  # fmt: skip
     chosen = of_part.where(keep)
     if what == "count":
@@ -230,54 +228,6 @@ def _work_case(asked: Asked, one: Round, at: int, what: str) -> Case:
     field = "count" if what == "count" else "total_ns"
     json = f"critical_path[{one.at}].works[{at}].{field}" if at < MOST_TOLD else ""
     return _case(asked, one, f"{work.part} on the path of {one.label}", figure, json, chosen)
-
-
-def _name(found: RoundGraph, window: int, row: int) -> str:
-    spans = found.ranges[window].spans
-    return spans.name_of(row) if spans.name[row] >= 0 else ""
-
-
-# The spans on it
-
-
-def on_path(found: RoundGraph, pieces: Pieces) -> Evidence:
-    """The pieces of a path, by the rule that told what their spans are, and the longest of them."""
-    length_ns = pieces.length_ns
-    longest = np.argsort(-length_ns, kind="stable")[:MOST_SHOWN].tolist()
-    return Evidence("pieces of the path", len(length_ns), _rules(found, pieces), _shown(found, pieces, longest))
-
-
-def _rules(found: RoundGraph, pieces: Pieces) -> tuple[Ruled, ...]:
-    count: Counter[tuple[str, str, str]] = Counter()
-    total: Counter[tuple[str, str, str]] = Counter()
-    is_named = np.isin(pieces.part, _NAMED) & (pieces.row >= 0)
-    for window, row, ns in zip(
-        pieces.window[is_named].tolist(), pieces.row[is_named].tolist(), pieces.length_ns[is_named].tolist(),
-        strict=True,
-    ):  # fmt: skip
-        spans = found.ranges[window].spans
-        name = spans.collectives[spans.collective[row]] if spans.collective[row] >= 0 else ""
-        key = (Kind(spans.kind[row]).name.lower(), name, spans.rule_of(row))
-        count[key] += 1
-        total[key] += ns
-    rules = [Ruled(*key, count[key], total[key]) for key in count]
-    return tuple(sorted(rules, key=lambda one: (-one.joined_ns, -one.count, one.kind, one.collective, one.rule)))
-
-
-def _shown(found: RoundGraph, pieces: Pieces, at: Sequence[int]) -> tuple[Shown, ...]:
-    shown = []
-    for one in at:
-        part, window, row = (int(column[one]) for column in (pieces.part, pieces.window, pieces.row))
-        start_ns, ns = int(pieces.from_ns[one]), int(pieces.to_ns[one] - pieces.from_ns[one])
-        word, name, lane, rule = NAMES[Part(part)], "", "", ""
-        if window >= 0 and row >= 0:
-            spans = found.ranges[window].spans
-            name = _name(found, window, row)
-            lane = spans.lanes[spans.lane[row]] if 0 <= spans.lane[row] < len(spans.lanes) else ""
-            rule = spans.rule_of(row) if part in _NAMED else ""
-        text = name if part in _NAMED and name else f"{word} before {name}" if name else word
-        shown.append(Shown(text, lane, int(pieces.rank[one]), word, rule, start_ns, ns, ns))
-    return tuple(shown)
 
 
 GROUP = Group("the critical path", 21, numbers, heads=("critical_path", "path"))

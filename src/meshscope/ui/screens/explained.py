@@ -11,7 +11,7 @@ from meshscope.analysis.explaining.number import Explanation
 from meshscope.analysis.explaining.words import Said, paragraphs
 from meshscope.errors import MeshscopeError
 from meshscope.ui.look import Look
-from meshscope.ui.marks.cells import Line, clip, cut, filled, named, wrapped
+from meshscope.ui.marks.cells import Line, cut, filled, named, wrapped
 from meshscope.ui.screens.dialog import Dialog
 from meshscope.units import printable
 
@@ -39,7 +39,6 @@ class Explained(Dialog):
 
     def __init__(self, title: str, look: Look, *, caveat: str = "") -> None:
         super().__init__(title, (), look)
-        self._whole_title = title
         self._said: Sequence[Said] = (Said("Working it out…", role="quiet"),)
         self._caveat = caveat
         self._first = 0
@@ -54,7 +53,6 @@ class Explained(Dialog):
 
     def show(self) -> None:
         width = max(min(self.size.width - _MARGIN, _WIDEST), 1)
-        self._title = clip(self._whole_title, width - _FRAME)
         lines = [line for said in self._said for line in self._drawn(said, width)]
         room = max(self.size.height - _FRAME - 2, 1)
         self._first = min(self._first, max(len(lines) - room, 0))
