@@ -239,7 +239,7 @@ def test_a_name_like_no_other_gets_no_guess() -> None:
         ("exposed", {"rank": 7}, "no rank 7"),
         ("exposed", {"step": 9}, "no step 9"),
         ("throughput", {"rank": 0}, "cannot be told of one rank"),
-        ("memory.peak", {"step": 0}, "cannot be told of one step"),
+        ("memory.peak", {"step": 0}, "no step 0 for memory.peak"),
         ("exposed", {"of": "fsdp"}, "no run called fsdp"),
     ],
 )

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from drawn import run, steps
+from explained import only, parts, value
 
 from meshscope.analysis.headroom import CGROUP, DEVICE, HOST, POOL, Headroom, headroom, headroom_doubt
 from meshscope.recording.entries import MemoryMeasured, Sampled
@@ -71,3 +72,20 @@ def test_a_snapshot_beside_its_devices_log_has_a_headroom() -> None:
     record = MemoryRecord(kind="snapshot", source="s", rank=3, device=2, reserved_bytes=12 * GB)
     made = run([reading(1, "gpu 2", memory_used_bytes=15e9, memory_total_bytes=16e9)], strategy="")
     assert headroom(replace(made, records=(record,))) == (Headroom((3,), DEVICE, 16 * GB, GB, 12 * GB, 3 * GB),)
+
+
+def test_headroom_is_explained_by_who_held_the_rest() -> None:
+    made = [
+        *steps([100.0] * 4, ranks=1, reserved_bytes=50 * GB, peak_bytes=40 * GB),
+        measured(pool_bytes=48 * GB, capacity_bytes=79 * GB),
+        reading(2, "gpu 0", memory_used_bytes=60e9, memory_total_bytes=80e9),
+    ]
+    case = only(run(made), "headroom")
+    assert (value(case), case.json) == (20 * GB, "headroom[0].free_bytes")
+    assert case.figure is not None
+    assert [(part.name, part.value) for part in case.figure.of[1].of] == [
+        ("by the allocator", 50 * GB),
+        ("by others", 10 * GB),
+    ]
+    assert value(only(run(made), "headroom.share")) == 0.25
+    assert list(parts(only(run(made), "headroom.share"))) == ["left", "the device's memory"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from explained import asked, parts, value
 from made_traces import Event, kernel, step, write_kineto
 
 from meshscope.analysis.several_devices import DeviceBreakdown, several_devices
@@ -59,3 +60,14 @@ def test_a_rank_with_one_device_says_nothing_of_devices(tmp_path: Path) -> None:
     assert several_devices(run) == ()
     assert "idle_ns" not in dict(run.windows[0].cannot_say)
     assert "devices" not in json.loads(analysis_json([run]))["recordings"][0]["ranks"][0]
+
+
+def test_what_each_device_did_can_be_explained(tmp_path: Path) -> None:
+    run = run_of(tmp_path, [kernel("gemm", 0, 100, device=0), kernel(NCCL, 20, 30, device=1)])
+    first, second = asked(run, "by_device.exposed")
+    assert (first.of, value(first)) == ("device 0 of rank 0", 0)
+    assert (second.of, value(second), second.json) == (
+        "device 1 of rank 0", 30_000, "ranks[rank=0].devices[1].breakdown.exposed_ns")  # fmt: skip
+    assert list(parts(second).values()) == [30_000, 0]
+    assert second.evidence is not None
+    assert [one.name for one in second.evidence.largest] == [NCCL]

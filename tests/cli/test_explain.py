@@ -69,8 +69,12 @@ def test_without_a_number_all_of_them_are_listed(trace: Path) -> None:
     [
         (("exposd",), "There is no number called exposd here.", "Did you mean exposed"),
         (("exposed", "--rank", "3"), "has no rank 3.", "Its ranks: 0."),
-        (("exposed", "--step", "3"), "has no step 3 for exposed.", "No whole step was recorded."),
-        (("throughput", "--rank", "0"), "throughput cannot be told of one rank.", "Leave --rank out."),
+        (("exposed", "--step", "3"), "has no step 3 for exposed.", "It can be told of no step here."),
+        (
+            ("throughput", "--rank", "0"),
+            "throughput cannot be told of one rank: a step ends when its last rank does",
+            "Leave --rank out.",
+        ),
         (("exposed", "--run", "fsdp"), "There is no run called fsdp.", "There are: "),
     ],
 )

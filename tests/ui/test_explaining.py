@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import made
+import numpy as np
 import pytest
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "analysis" / "support"))
+
+from meeting import MS, met, run_of
+
 from meshscope.analysis.explaining import explanations
 from meshscope.analysis.explaining.figure import Figure
-from meshscope.run import Gallery
+from meshscope.recording.entries import Compiled
+from meshscope.run import Gallery, Run
 from meshscope.ui.look import Depth, Look
 from meshscope.ui.marks.cells import strip
 from meshscope.ui.marks.cited import Cell, Cited, Spot, lit, moved, spots
@@ -32,7 +40,7 @@ from meshscope.units import UNKNOWN, duration, milliseconds, percent, rate, size
 Staged = Callable[..., Any]
 Snapshot = Callable[[str, str], None]
 PANELS = panels()
-CITING = {"comparison", "split", "overlap", "steptime", "memory", "devices"}
+CITING = {"comparison", "split", "overlap", "steptime", "memory", "devices", "waiting"}
 
 
 # The marks
@@ -122,16 +130,62 @@ def test_every_number_that_a_panel_cites_is_explained_by_the_value_it_shows(
 ) -> None:
     given = scene(whole, selected)
     drawn = panel.draw(panel.question(given), Frame(*size_of, selected=selected))
-    for spot in spots(drawn):
+    shows_what_explains_it(drawn, given.runs, selected)
+
+
+def shows_what_explains_it(drawn: list[Strip], runs: tuple[Run, ...], selected: str) -> int:
+    """How many cells can be asked about; each shows the value of its explanation."""
+    cited = spots(drawn)
+    for spot in cited:
         cell = spot.cell
         shown = drawn[spot.line].text[spot.start : spot.start + spot.width].strip()
         rank = cell.rank if cell.rank >= 0 else None
-        (found,) = explanations(given.runs, cell.number, of=cell.run or selected, rank=rank)
+        (found,) = explanations(runs, cell.number, of=cell.run or selected, rank=rank)
         told = [case.figure for case in found.cases if case.figure is not None]
         if shown == UNKNOWN:
             assert any(case.figure is None and case.why for case in found.cases), (cell, found.cases)
         else:
             assert any(shown in ways(figure, cell.number) for figure in told), (cell, shown, told)
+    return len(cited)
+
+
+def drawn_by(name: str, run: Run) -> list[Strip]:
+    (panel,) = (panel for panel in PANELS if panel.name == name)
+    given = Scene(None, (run,), Stance(now_unix_ns=made.T0 + 20 * made.S), run.name)
+    return panel.draw(panel.question(given), Frame(118, 24, selected=run.name))
+
+
+def late(ranks: int = 4) -> Run:
+    """Rank 2 comes 30 ms late to every collective of 40 steps of 100 ms."""
+    arrival = np.tile(np.arange(40) * 100 * MS, (ranks, 1))
+    arrival[2] += 30 * MS
+    windows = met(arrival, MS, steps=tuple(range(40)), host="node")
+    return run_of(windows, strategy="ddp", device_kind="gpu", ranks=ranks, cores=64)
+
+
+def test_what_findings_cost_and_how_long_ranks_wait_can_be_asked_about() -> None:
+    assert shows_what_explains_it(drawn_by("findings", late()), (late(),), "ddp") >= 2
+    assert shows_what_explains_it(drawn_by("waiting", late()), (late(),), "ddp") == 4 * 4
+
+
+def test_the_row_of_medians_is_of_no_rank_and_cannot_be_asked_about() -> None:
+    (panel,) = (panel for panel in PANELS if panel.name == "waiting")
+    given = Scene(None, (late(16),), Stance(), "ddp")
+    drawn = panel.draw(panel.question(given), Frame(118, 12, selected="ddp"))
+    assert any(strip.text.split()[0].startswith("+") for strip in drawn if strip.text.split())
+    assert all(spot.cell.rank >= 0 for spot in spots(drawn))
+
+
+def test_what_was_compiled_again_can_be_asked_about(whole: Path) -> None:
+    (run,) = (run for run in scene(whole, "ddp").runs if run.name == "pmap")
+    entries = [
+        Compiled(
+            t_ns=at, rank=0, name="jit(train_step)", stage=stage, duration_ns=ms * MS, step=step, is_recompilation=True
+        )
+        for at, (step, stage, ms) in enumerate(((9, "trace", 30), (9, "compile", 450), (13, "compile", 70)))
+    ]
+    again = replace(run, compiles=(*run.compiles, *entries))
+    assert shows_what_explains_it(drawn_by("compile", again), (again,), "pmap") == 2
 
 
 def test_panels_of_figures_cite_them_and_others_do_not(whole: Path) -> None:
@@ -259,6 +313,15 @@ async def test_a_number_of_a_run_that_has_not_started_says_so(folder: Path, stag
         stage.watch.explain(Cell("throughput", run="pjit"))
         await stage.rest()
         assert "pjit has not started yet." in stage.text()
+
+
+async def test_a_kernel_with_a_long_name_does_not_burst_the_dialog(folder: Path, staged: Staged) -> None:
+    async with staged(folder, size=(80, 24)) as stage:
+        stage.watch.explain(Cell("operations." + "x" * 300, run="ddp"))
+        await stage.rest()
+        (top,) = (line for line in stage.text().splitlines() if "operations.xxx" in line and "╭" in line)
+        assert top.rstrip().endswith("╮")
+        assert "There is no number called" in stage.text()
 
 
 async def test_help_names_the_key_and_fits(folder: Path, staged: Staged) -> None:

@@ -57,8 +57,26 @@ class Backward:
     end_ns: int
 
 
+@dataclass(frozen=True)
+class Tails:
+    """What all-reduces cost, and leave behind all backward passes (ns): as modelled now, and by bucket size."""
+
+    cost: Cost
+    now_ns: float
+    then_ns: dict[int, float]
+
+
 def bucket_sizes(found: RoundGraph) -> dict[int, int] | str:
     """What the steps would take in all (ns), by the size of buckets; why that cannot be said, "" for what is no DDP."""
+    told = tails(found)
+    if isinstance(told, str) or found.graph is None:
+        return told if isinstance(told, str) else ""
+    length_ns = found.graph.length_ns
+    return {size_bytes: round(length_ns + then_ns - told.now_ns) for size_bytes, then_ns in told.then_ns.items()}
+
+
+def tails(found: RoundGraph) -> Tails | str:
+    """What is left of all-reduces behind the backward passes; or why it cannot be said, "" for what is no DDP."""
     graph = found.graph
     if graph is None or not all(is_ddp(here.window) for here in found.ranges):
         return ""
@@ -72,13 +90,14 @@ def bucket_sizes(found: RoundGraph) -> dict[int, int] | str:
     error_ns = max(abs(end - one.end_ns) for end, one in zip(modelled_ns, backward, strict=True))
     if error_ns > MOST_ERROR * graph.length_ns / max(1, len(found.steps)):
         return "the model of an all-reduce does not give back when the recorded buckets ended"
-    now_ns = sum(_tail(one, end) for one, end in zip(backward, modelled_ns, strict=True))
-    answers = {}
-    for size_bytes in SIZES_BYTES:
-        if size_bytes <= min(int(one.size_bytes.sum()) for one in backward):
-            then_ns = sum(_tail(one, _end(cost, *_cut(one, size_bytes))) for one in backward)
-            answers[size_bytes] = round(graph.length_ns + then_ns - now_ns)
-    return answers or "the gradients are smaller than the smallest bucket that is tried"
+    then_ns = {
+        size_bytes: sum(_tail(one, _end(cost, *_cut(one, size_bytes))) for one in backward)
+        for size_bytes in SIZES_BYTES
+        if size_bytes <= min(int(one.size_bytes.sum()) for one in backward)
+    }
+    if not then_ns:
+        return "the gradients are smaller than the smallest bucket that is tried"
+    return Tails(cost, sum(_tail(one, end) for one, end in zip(backward, modelled_ns, strict=True)), then_ns)
 
 
 def _all_reduces(found: RoundGraph, graph: Graph) -> tuple[Ints, Ints]:

@@ -104,8 +104,7 @@ def measure_by_class(window: Window) -> Part:
 def _measured(window: Window, size_class: Ints) -> Part:
     spans = window.spans
     rows = np.flatnonzero(spans.kind == Kind.COLLECTIVE)
-    waits, compute = spans.of_kind(Kind.WAIT), spans.busy(Kind.COMPUTE)
-    recorded = waits.busy() if (waits.collective >= 0).any() else None
+    recorded, compute = _recorded(spans), spans.busy(Kind.COMPUTE)
     columns = np.stack((spans.collective[rows], spans.group[rows], size_class[rows]), axis=1)
     keys, number = np.unique(columns, axis=0, return_inverse=True)
     order = np.argsort(number.reshape(-1), kind="stable")
@@ -116,6 +115,12 @@ def _measured(window: Window, size_class: Ints) -> Part:
         key = (name, spans.groups[group] if group >= 0 else "", size_bytes)
         pieces[key] = _piece(spans, rows[order[bounds[at] : bounds[at + 1]]], recorded, compute)
     return Part(window.rank, pieces)
+
+
+def _recorded(spans: SpanTable) -> Intervals | None:
+    """The waiting that the trace itself tells of collectives, None where it tells none apart."""
+    waits = spans.of_kind(Kind.WAIT)
+    return waits.busy() if (waits.collective >= 0).any() else None
 
 
 def _piece(spans: SpanTable, row: Ints, waits: Intervals | None, compute: Intervals) -> Piece:
@@ -249,3 +254,19 @@ def _summed(counts: Iterable[Counter[int]]) -> dict[int, int]:
     for count in counts:
         total += count
     return dict(sorted(total.items()))
+
+
+def narrowed(run: Run, row: Row, keep: npt.NDArray[np.bool_]) -> Row:
+    """Some of the calls of a row alone, ``keep`` of those that its piece counts."""
+    window, piece, _ = row
+    spans = window.spans
+    mine = _piece(spans, piece.row[keep], _recorded(spans), spans.busy(Kind.COMPUTE))
+    return window, mine, _met(mine, window, waiting(run).windows.get(window))
+
+
+def total_of(like: CollectiveTotal, rows: Iterable[Row]) -> CollectiveTotal:
+    """The same collective, group and size, over some rows alone."""
+    size_bytes = (
+        like.size_class[0] if like.size_class is not None else -1 if like.size_bytes is None else like.size_bytes
+    )
+    return _total((like.name, like.group, size_bytes), list(rows), is_class=like.size_class is not None)

@@ -43,7 +43,7 @@ class Moved:
     """k collectives of one module in one window: all-gathers in the forward or backward pass, or reduce-scatters.
 
     ``hidden_ns`` is under any compute. ``is_ahead`` tells which were asked for by a prefetch. Shape (k,), as are the
-    ``start_ns`` and ``end_ns`` of each.
+    ``start_ns`` and ``end_ns`` of each, on ``row`` of the window's spans.
     """
 
     module: str
@@ -55,6 +55,7 @@ class Moved:
     is_ahead: Flags
     start_ns: Ints
     end_ns: Ints
+    row: Ints
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ def _moved(window: Window, module: str, what: str, row: Ints, compute: Intervals
     alone = [difference(union(start_ns[at : at + 1], end_ns[at : at + 1]), compute).total_ns for at in range(len(row))]
     busy_ns = end_ns - start_ns
     hidden_ns = busy_ns - np.array(alone, dtype=np.int64)
-    return Moved(module, what, window.rank, spans.size_bytes[row], busy_ns, hidden_ns, is_ahead, start_ns, end_ns)
+    return Moved(module, what, window.rank, spans.size_bytes[row], busy_ns, hidden_ns, is_ahead, start_ns, end_ns, row)
 
 
 @per_run
@@ -152,7 +153,7 @@ def fsdp(run: Run) -> Fsdp | None:
     gathers = [one for one in modules if one.what != "reduce_scatter"]
     again = [one for one in modules if one.module == ROOT and one.what == "backward"]
     covered_ns = sum(window.end_ns - window.start_ns for window in windows)
-    exposed_ns = sum(_exposed(window) for window in windows)
+    exposed_ns = sum(exposed(window).total_ns for window in windows)
     return Fsdp(
         ranks=tuple(sorted({window.rank for window in windows})),
         modules=tuple(sorted(modules, key=lambda one: (-one.exposed_ns, one.module, one.what))),
@@ -187,11 +188,11 @@ def _module(some: Sequence[Moved], steps: int) -> Module:
     )
 
 
-def _exposed(window: Window) -> int:
+def exposed(window: Window) -> Intervals:
     """FSDP's own collectives only: others, as that of the gradient norm, are none that it could hide."""
     found = moved(window)
     own = union(np.concatenate([one.start_ns for one in found]), np.concatenate([one.end_ns for one in found]))
-    return difference(own, window.spans.busy(Kind.COMPUTE)).total_ns
+    return difference(own, window.spans.busy(Kind.COMPUTE))
 
 
 def doubts(run: Run) -> tuple[tuple[str, str], ...]:

@@ -114,14 +114,29 @@ def _with(base: Idle, **about: Any) -> Idle:
 
 
 def _cpu(window: Window, base: Idle, gaps: Intervals) -> Idle:
+    return _with(base, **_charges(window, _cpu_causes(window, gaps), gaps))
+
+
+def _cpu_causes(window: Window, gaps: Intervals) -> Activity:
     """Nothing is launched: what the computing thread did beside operators is what there is to say."""
     spans = window.spans
     known = threads(window)
     computing = spans.lane[spans.kind == Kind.COMPUTE]
     waits = spans.busy(Kind.WAIT)
     main = int(np.bincount(computing).argmax()) if len(computing) else -1
-    causes = {WAIT: intersection(gaps, waits)} | charged(difference(gaps, waits), main, known)
-    return _with(base, **_charges(window, causes, gaps))
+    return {WAIT: intersection(gaps, waits)} | charged(difference(gaps, waits), main, known)
+
+
+def idle_when(window: Window) -> Activity:
+    """When a window was idle, by cause; empty where :func:`measure` says why there are no causes, or has none."""
+    found, spans = measure(window), window.spans
+    if found is None or found.why or not found.gaps:
+        return {}
+    work = np.flatnonzero(np.isin(spans.kind, WORK))
+    gaps = complement(union(spans.start_ns[work], spans.end_ns[work]), window.start_ns, window.end_ns)
+    if window.device_kind == "cpu":
+        return _cpu_causes(window, gaps)
+    return _causes(window, Parts.of(spans, gaps, started(spans, work, gaps.end_ns)))
 
 
 def _charges(window: Window, causes: Activity, gaps: Intervals) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from meshscope.analysis.host_activity import DATA, LAUNCHING, MEMORY, OPERATORS,
 from meshscope.analysis.idle import WORK, Idle, idle
 from meshscope.analysis.parts import per_window
 from meshscope.run import Run
-from meshscope.spans import Kind, Window
+from meshscope.spans import Kind, SpanTable, Window
 from meshscope.units import ratio
 
 Ints = npt.NDArray[np.int64]
@@ -99,28 +99,32 @@ class Launches:
     step_bound_ns: int
 
 
+def linked(spans: SpanTable) -> tuple[Ints, int]:
+    """The rows of device work that start after their launch call began, and how many contradict it."""
+    works = np.flatnonzero(np.isin(spans.kind, WORK))
+    rows = works[spans.link[works] >= 0]
+    is_after = spans.start_ns[rows] >= spans.start_ns[spans.link[rows]]
+    return rows[is_after], int((~is_after).sum())
+
+
 @per_window
 def measure(window: Window) -> Part | None:
     """None where nothing of the trace is a launch."""
     spans = window.spans
     if window.device_kind != "gpu" or not (spans.kind == Kind.LAUNCH).any():
         return None
-    works = np.flatnonzero(np.isin(spans.kind, WORK))
-    linked = works[spans.link[works] >= 0]
-    latency_ns = spans.start_ns[linked] - spans.start_ns[spans.link[linked]]
-    linked, latency_ns, contradicting = linked[latency_ns >= 0], latency_ns[latency_ns >= 0], latency_ns < 0
-    call = np.unique(spans.link[linked])
-    kernels = spans.kind == Kind.COMPUTE
-    launched_ns, started_ns = np.sort(spans.start_ns[spans.link[linked]]), np.sort(spans.start_ns[linked])
+    rows, contradicting = linked(spans)
+    call = np.unique(spans.link[rows])
+    launched_ns, started_ns = np.sort(spans.start_ns[spans.link[rows]]), np.sort(spans.start_ns[rows])
     return Part(
-        works=len(works),
-        linked=len(linked),
+        works=int(np.isin(spans.kind, WORK).sum()),
+        linked=len(rows),
         calls=len(call),
-        contradicting=int(contradicting.sum()),
-        latency_ns=latency_ns,
+        contradicting=contradicting,
+        latency_ns=spans.start_ns[rows] - spans.start_ns[spans.link[rows]],
         call_ns=spans.end_ns[call] - spans.start_ns[call],
         depth=_depth(launched_ns, started_ns, spans.start_ns[call]),
-        kernel_ns=(spans.end_ns - spans.start_ns)[kernels],
+        kernel_ns=(spans.end_ns - spans.start_ns)[spans.kind == Kind.COMPUTE],
     )
 
 
@@ -144,7 +148,7 @@ def _launches(rank: int, parts: list[Part], found: Idle) -> Launches:
     depth = np.concatenate([part.depth for part in parts])
     kernel_ns = np.concatenate([part.kernel_ns for part in parts])
     is_short = kernel_ns < SHORT_NS
-    bound, bound_ns, step_bound_ns = _bound(found, is_short=ratio(int(is_short.sum()), len(kernel_ns)) >= SHORT_FRAC)
+    bound, bound_ns, step_bound_ns = _bound(found, is_short=are_short(kernel_ns))
     return Launches(
         rank=rank,
         works=sum(part.works for part in parts),
@@ -173,19 +177,48 @@ def _latencies(values: Ints) -> Latencies:
     return Latencies(float(np.median(values)), float(np.percentile(values, 95)), int(values.max()))
 
 
+@dataclass(frozen=True)
+class Binding:
+    """What the device was idle for most, as far as the host is to blame: ``causes`` less ``pauses`` of the same.
+
+    ``launch`` is the pace of the host, which pauses are no part of; ``host`` is then the pauses alone, and ``causes``
+    are those in them (``is_of_pauses``).
+    """
+
+    name: str
+    causes: tuple[str, ...]
+    less_pauses: bool = False
+    is_of_pauses: bool = False
+
+    def of(self, causes: Mapping[str, int], pauses: Mapping[str, int]) -> int:
+        """The time of it, of all causes and of those in pauses."""
+        if self.is_of_pauses:
+            return _sum(pauses, self.causes)
+        return _sum(causes, self.causes) - (_sum(pauses, self.causes) if self.less_pauses else 0)
+
+
+def binding(found: Idle, *, is_short: bool) -> Binding:
+    """The one that has most of the idle time, also where that is little; ``is_short``: most kernels are short."""
+    every = [Binding(name, causes) for name, causes in _BINDS.items()]
+    paced = Binding("launch", _BUSY, less_pauses=True)
+    pace_ns = paced.of(found.causes, found.pause_causes)
+    if is_short and found.gaps - found.pauses >= FEWEST_GAPS and pace_ns >= BOUND_FRAC * found.span_ns:
+        every = [Binding("host", _BUSY, is_of_pauses=True), *every[1:], paced]
+    return max(every, key=lambda one: one.of(found.causes, found.pause_causes))
+
+
+def are_short(kernel_ns: Ints) -> bool:
+    """Whether most compute kernels last less than :data:`SHORT_NS`."""
+    return ratio(int((kernel_ns < SHORT_NS).sum()), len(kernel_ns)) >= SHORT_FRAC
+
+
 def _bound(found: Idle, *, is_short: bool) -> tuple[str, int, int]:
     """What the device was idle for most, as far as the host is to blame; how long, and how long of that in steps."""
-    whole = {name: _sum(found.causes, causes) for name, causes in _BINDS.items()}
-    in_steps = {name: _sum(found.step_causes, causes) for name, causes in _BINDS.items()}
-    pace_ns = whole["host"] - _sum(found.pause_causes, _BUSY)
-    is_paced = is_short and found.gaps - found.pauses >= FEWEST_GAPS
-    if is_paced and pace_ns >= BOUND_FRAC * found.span_ns:
-        whole |= {"launch": pace_ns, "host": whole["host"] - pace_ns}
-        pauses_ns = _sum(found.step_pause_causes, _BUSY)
-        in_steps |= {"launch": in_steps["host"] - pauses_ns, "host": pauses_ns}
-    name = max(whole, key=lambda one: whole[one])
-    is_bound = ratio(whole[name], found.span_ns) >= BOUND_FRAC
-    return name if is_bound else "", whole[name], in_steps[name]
+    most = binding(found, is_short=is_short)
+    ns = most.of(found.causes, found.pause_causes)
+    in_steps_ns = most.of(found.step_causes, found.step_pause_causes)
+    is_bound = ratio(ns, found.span_ns) >= BOUND_FRAC
+    return most.name if is_bound else "", ns, in_steps_ns
 
 
 def _sum(times_ns: Mapping[str, int], causes: Iterable[str]) -> int:

@@ -54,7 +54,7 @@ def measure(window: Window) -> Part:
         return {}
     length_ns = spans.end_ns - spans.start_ns
     if is_nested:
-        rows, length_ns = _own(spans, rows)
+        rows, length_ns = own_calls(spans, rows)
     else:
         length_ns = length_ns[rows]
     names = (*spans.names, "")  # −1, no name, finds the last
@@ -68,7 +68,7 @@ def measure(window: Window) -> Part:
     }
 
 
-def _own(spans: SpanTable, rows: Ints) -> tuple[Ints, Ints]:
+def own_calls(spans: SpanTable, rows: Ints) -> tuple[Ints, Ints]:
     """One row for each call, and what it did itself. An operator that was cut at the waits in it is one call."""
     own_ns = nest(spans.lane[rows], spans.start_ns[rows], spans.end_ns[rows]).own_ns()
     order = np.lexsort((spans.start_ns[rows], spans.name[rows], spans.lane[rows]))

@@ -143,6 +143,13 @@ def parts(run: Run) -> dict[Window, Part]:
     return {window: _waited(measure(window), window, waits.get(window)) for window in windows}
 
 
+def of_step(run: Run, window: Window, step: int) -> Part:
+    """What a window has of each collective in one of its complete ``steps``."""
+    at = window.steps.index(step)
+    narrowed = replace(window, steps=(step,), step_ns=window.step_ns[at : at + 1])
+    return _waited(measure(narrowed), narrowed, waiting(run).windows.get(window))
+
+
 _MOSTLY_FRAC = 0.6
 
 

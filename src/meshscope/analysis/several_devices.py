@@ -31,13 +31,14 @@ def several_devices(run: Run) -> tuple[DeviceBreakdown, ...]:
     """By rank and device; nothing of ranks that drive one device alone."""
     parts: dict[tuple[int, int], list[Part]] = {}
     for window in run.windows:
-        for device, part in _parts(window):
+        for device, part in device_parts(window):
             parts.setdefault((window.rank, device), []).append(part)
     return tuple(DeviceBreakdown(rank, device, combine(parts[rank, device]).total) for rank, device in sorted(parts))
 
 
 @per_window
-def _parts(window: Window) -> tuple[tuple[int, Part], ...]:
+def device_parts(window: Window) -> tuple[tuple[int, Part], ...]:
+    """What each device of a window by itself has; nothing of a window of one device."""
     if window.framework != "torch" or window.device_kind != "gpu" or _is_one(window.spans.device):
         return ()
     work = window.spans.of_kind(*WORK)

@@ -56,9 +56,13 @@ def what_ifs(found: RoundGraph) -> tuple[tuple[WhatIf, ...], tuple[tuple[str, st
         return (), ()
     asked: dict[str, int | str] = {}
     if found.collectives:
-        asked = {FREE: _free(graph), TWICE: _twice(graph, found), EVEN: _even(graph, found)}
+        asked = {
+            FREE: _replayed(graph, FREE),
+            TWICE: _untold(found) or _replayed(graph, TWICE),
+            EVEN: _even(graph, found),
+        }
     if found.has_host:
-        asked[HOST] = _host(graph)
+        asked[HOST] = _replayed(graph, HOST)
     answers = [_answer(found, name, said) for name, said in asked.items() if isinstance(said, int)]
     untold = [(name, said) for name, said in asked.items() if isinstance(said, str)]
     buckets = bucket_sizes(found) if found.collectives else ""
@@ -89,18 +93,19 @@ def _end(graph: Graph, times_ns: Ints) -> int:
     return int(times_ns[-1]) - graph.start_ns
 
 
-def _twice(graph: Graph, found: RoundGraph) -> int | str:
-    why = _untold(found)
-    if why:
-        return why
-    halved = np.where(graph.part == Part.TRANSFER, (graph.weight_ns + 1) // 2, graph.weight_ns)
-    return _end(graph, replay(graph, halved))
+def changed(graph: Graph, name: str) -> Ints:
+    """The weights of a replay with one thing changed: half the transfer, none, or a host that takes no time.
+
+    Where communication is free ranks still wait for each other; where that waiting is not told apart it goes as well.
+    """
+    if name == TWICE:
+        return np.where(graph.part == Part.TRANSFER, (graph.weight_ns + 1) // 2, graph.weight_ns)
+    parts = (Part.TRANSFER, Part.WAITED) if name == FREE else (Part.HOST, Part.LAUNCH)
+    return np.where(np.isin(graph.part, parts), 0, graph.weight_ns)
 
 
-def _free(graph: Graph) -> int:
-    """Ranks still wait for each other; where that waiting is not told apart it goes as well."""
-    is_communication = np.isin(graph.part, (Part.TRANSFER, Part.WAITED))
-    return _end(graph, replay(graph, np.where(is_communication, 0, graph.weight_ns)))
+def _replayed(graph: Graph, name: str) -> int:
+    return _end(graph, replay(graph, changed(graph, name)))
 
 
 def _even(graph: Graph, found: RoundGraph) -> int | str:
@@ -110,9 +115,9 @@ def _even(graph: Graph, found: RoundGraph) -> int | str:
     why = _untold(found)
     if why:
         return why
-    total_ns = _alone(graph, found, graph.weight_ns)
+    total_ns = _median(alone(graph, found, graph.weight_ns))
     weight_ns = _unheld(graph, found)
-    least_ns = _alone(graph, found, weight_ns)
+    least_ns = _median(alone(graph, found, weight_ns))
     if total_ns - least_ns > MOST_UNSURE * graph.length_ns:
         at = int((graph.weight_ns - weight_ns).argmax())
         return (
@@ -123,13 +128,18 @@ def _even(graph: Graph, found: RoundGraph) -> int | str:
     return total_ns
 
 
-def _alone(graph: Graph, found: RoundGraph, weight_ns: Ints) -> int:
+def alone(graph: Graph, found: RoundGraph, weight_ns: Ints) -> list[int]:
+    """What the steps would take each rank (in the order of ``found.ranges``) if none waited for another."""
     times_ns = replay(graph, weight_ns, together=False)
     last_ns = np.full(len(found.ranges), np.iinfo(np.int64).min)
     is_of_one = graph.window >= 0
     np.maximum.at(last_ns, graph.window[is_of_one], times_ns[is_of_one])
-    alone = sorted((last_ns - np.array([here.start_ns for here in found.ranges])).tolist())
-    return int(alone[(len(alone) - 1) // 2])
+    lengths: list[int] = (last_ns - np.array([here.start_ns for here in found.ranges])).tolist()
+    return lengths
+
+
+def _median(lengths_ns: list[int]) -> int:
+    return sorted(lengths_ns)[(len(lengths_ns) - 1) // 2]
 
 
 def _unheld(graph: Graph, found: RoundGraph) -> Ints:
@@ -143,8 +153,3 @@ def _unheld(graph: Graph, found: RoundGraph) -> Ints:
         at, row = at[row >= 0], row[row >= 0]
         weight_ns[at] = np.minimum(weight_ns[at], graph.time_ns[at] - here.spans.end_ns[row])
     return weight_ns
-
-
-def _host(graph: Graph) -> int:
-    is_host = np.isin(graph.part, (Part.HOST, Part.LAUNCH))
-    return _end(graph, replay(graph, np.where(is_host, 0, graph.weight_ns)))

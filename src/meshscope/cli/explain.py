@@ -37,7 +37,10 @@ def command(
 
     \b
     NUMBER is a name from analyze --json or from a table: exposed, overlap,
-    step_time, throughput, memory.peak, collectives.all_reduce.busbw, …
+    step_time, throughput, memory.peak, collectives.all_reduce.busbw,
+    operations.NAME, phases.backward, scopes.module.NAME, launches.latency,
+    idle.data, ddp.tail, fsdp.exposed, critical_path.compute, what_if.NAME,
+    findings.CODE.cost, …
     Without it: which numbers there are.
 
     The parts add up to what analyze --json shows. A word that is a file is taken for one: write ./idle for a file that

@@ -6,13 +6,14 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
+from meshscope.analysis.explaining import CUT
 from meshscope.analysis.explaining.number import Explanation, Group, Number
 from meshscope.analysis.explaining.words import Said, paragraphs
 from meshscope.reports.columns import encodable, room
 from meshscope.units import printable
 
 _INDENT = "    "
-_NAMES = 20
+_NAMES, _LEAST = 20, 20
 
 
 def explain_report(found: Sequence[Explanation], *, encoding: str | None = None) -> str:
@@ -34,10 +35,18 @@ def numbers_report(
     for group, numbers in found:
         lines += ["", group.title]
         for number in numbers:
-            head = f"  {number.name:<{longest}}  "
-            lines.append(head + textwrap.shorten(number.definition, max(room() - len(head), 16), placeholder=" …"))
+            lines.append(_listed(number, longest))
     lines += ["", *textwrap.wrap(f"Ask of one of them: meshscope explain PATH NAME. Runs: {', '.join(runs)}.", room())]
     return _shown(lines, encoding)
+
+
+def _listed(number: Number, width: int) -> str:
+    """A name that finds no room is cut: it can be asked for as it stands here."""
+    name = printable(number.name)
+    if len(name) > room() - _LEAST:
+        return "  " + (name if len(name) <= room() - 2 else name[: room() - 2 - len(CUT)] + CUT)
+    head = f"  {name:<{width}}  "
+    return head + textwrap.shorten(printable(number.definition), room() - len(head), placeholder=" …")
 
 
 def _wrapped(said: Said) -> list[str]:

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from meshscope.analysis.explaining.adding import bounds_of
 from meshscope.analysis.explaining.evidence import Pick, events, evidence, labels, place, stepped, whole
 from meshscope.analysis.explaining.figure import (
     DIFFERENCE,
@@ -18,7 +19,7 @@ from meshscope.analysis.explaining.figure import (
     total,
 )
 from meshscope.analysis.explaining.number import Asked, Case, Group, Number
-from meshscope.analysis.overlap import Kept, Part, overlap, parts
+from meshscope.analysis.overlap import Kept, Part, of_step, overlap, parts
 from meshscope.run import Run
 from meshscope.spans import Kind, Window
 
@@ -43,7 +44,7 @@ def numbers(run: Run) -> tuple[Number, ...]:
             definition=f"{said.replace('COLLECTIVE', kind.name.replace('_', '-'))}.",
             excludes=_EXCLUDES,
             cases=partial(_cases, name=kind.name, what=what),
-            by=(),
+            by=("rank", "step"),
         )
         for kind in overlap(run)
         for what, (unit, said) in _SAID.items()
@@ -51,18 +52,21 @@ def numbers(run: Run) -> tuple[Number, ...]:
 
 
 def _cases(asked: Asked, *, name: str, what: str) -> tuple[Case, ...]:
-    known = parts(asked.run)
-    has_steps = any(part.steps for part in known.values())
+    known = {window: part for window, part in _parts(asked).items() if asked.has(window.rank)}
+    has_steps = asked.step is not None or any(part.steps for part in parts(asked.run).values())
     counting = {window: part for window, part in known.items() if part.steps or not has_steps}
     found = [(window, kept) for window, part in counting.items() if (kept := _kept(part, name, has_steps)) is not None]
+    of = f"{name}, per step and rank" if has_steps else f"{name}, per window: no step lies wholly in one"
+    of = of if asked.rank is None else f"{of}, rank {asked.rank}"
+    if not found:
+        return (Case(of, None, why="no such collective ran there", rank=asked.rank),)
     divisor = counted_of(
         sum(part.steps for part in counting.values()) if has_steps else len(counting),
         "steps × ranks" if has_steps else "windows",
     )
     figure = _FIGURES[what](found, divisor)
     windows = [window for window, _ in found]
-    picks = [_pick(window, name, has_steps=has_steps) for window in windows]
-    of = f"{name}, per step and rank" if has_steps else f"{name}, per window: no step lies wholly in one"
+    picks = [_pick(asked, window, name, has_steps=has_steps) for window in windows]
     why = "" if figure is not None else "sizes are not known" if what == "size" else "waiting cannot be told apart"
     if what == "hidden" and figure is None:
         why = "it took no time"
@@ -71,21 +75,37 @@ def _cases(asked: Asked, *, name: str, what: str) -> tuple[Case, ...]:
             of=of,
             figure=figure,
             why=why,
-            places=tuple(place(window, None if has_steps else ()) for window in windows),
+            rank=asked.rank,
+            places=tuple(place(window, _steps(asked, has_steps=has_steps)) for window in windows),
             evidence=evidence(picks, "collective spans"),
             events=events(windows),
+            notes=() if asked.step is None else (f"of step {asked.step} alone, not the mean",),
         ),
     )
+
+
+def _parts(asked: Asked) -> dict[Window, Part]:
+    """What each window has of each collective; of the step that was asked about alone."""
+    if asked.step is None:
+        return parts(asked.run)
+    holding = [window for window in asked.run.windows if asked.step in window.steps]
+    return {window: of_step(asked.run, window, asked.step) for window in holding if window.device_kind != "none"}
+
+
+def _steps(asked: Asked, *, has_steps: bool) -> tuple[int, ...] | None:
+    return (asked.step,) if asked.step is not None else None if has_steps else ()
 
 
 def _kept(part: Part, name: str, has_steps: bool) -> Kept | None:  # noqa: FBT001  # says which of two tables
     return (part.stepped if has_steps else part.whole).get(name)
 
 
-def _pick(window: Window, name: str, *, has_steps: bool) -> Pick:
+def _pick(asked: Asked, window: Window, name: str, *, has_steps: bool) -> Pick:
     spans = window.spans
     number = spans.collectives.index(name)
     rows = np.flatnonzero((spans.collective == number) & (spans.kind == Kind.COLLECTIVE))
+    if asked.step is not None:
+        return Pick.within(window, rows, bounds_of(asked, window))
     return Pick.within(window, rows, stepped(window) if has_steps else whole(window))
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from meshscope.analysis.bandwidth import bus_factor
-from meshscope.analysis.collectives import CollectiveTotal, Row, collective_rows
+from meshscope.analysis.collectives import CollectiveTotal, Row, collective_rows, narrowed, total_of
+from meshscope.analysis.explaining.adding import is_all, is_within
 from meshscope.analysis.explaining.evidence import Pick, events, evidence, labels, place
 from meshscope.analysis.explaining.figure import (
     DIFFERENCE,
@@ -44,35 +45,61 @@ def _number(name: str, what: str) -> Number:
         definition=said.replace("COLLECTIVE", called.replace("_", "-")),
         excludes=excludes,
         cases=partial(_cases, name=name, what=what),
-        also=(f"collectives.{called}.{field}",) if field != what else (),
-        by=(),
+        also=(f"collectives.{called}.{field}",) if field not in ("", what) else (),
+        by=("step",) if what == "busbw" else ("rank", "step"),
+        no_rank="what a link carries is by all ranks of a call; algbw can",
     )
 
 
 def _cases(asked: Asked, *, name: str, what: str) -> tuple[Case, ...]:
     """One for each row of that name."""
     found = enumerate(collective_rows(asked.run))
-    return tuple(_case(at, row, rows, what) for at, (row, rows) in found if row.name == name)
+    told = [_case(asked, at, row, rows, what) for at, (row, rows) in found if row.name == name]
+    known = tuple(case for case in told if case is not None)
+    return known or (Case(name, None, why="no call of it begins there", rank=asked.rank),)
 
 
-def _case(at: int, row: CollectiveTotal, rows: tuple[Row, ...], what: str) -> Case:
+def _case(asked: Asked, at: int, row: CollectiveTotal, rows: tuple[Row, ...], what: str) -> Case | None:
+    """None where nothing of the row is within what was asked about."""
     field, *_, figure = _WHAT[what]
+    if not is_all(asked):
+        rows = tuple(_narrowed(asked, rows))
+        if not rows:
+            return None
+        row = total_of(row, rows)
     windows = [window for window, _, _ in rows]
     why = _why(row, field)
     picks = [] if why else [_pick(found) for found in rows]
     return Case(
-        of=_of(row),
+        of=label(row) if asked.rank is None else f"{label(row)}, rank {asked.rank}",
         figure=None if why else figure(row, rows),
-        json="" if why else f"collectives[{at}].{field}",
+        json="" if why or not is_all(asked) or not field else f"collectives[{at}].{field}",
         why=why,
-        places=tuple(place(window) for window in windows),
+        rank=asked.rank,
+        places=tuple(place(window, None if asked.step is None else (asked.step,)) for window in windows),
         evidence=evidence(picks, "collective spans") if picks else None,
         events=events(windows),
-        notes=() if why else _notes(row, field),
+        notes=() if why else (*_notes(row, what), *when(asked)),
     )
 
 
-def _of(row: CollectiveTotal) -> str:
+def _narrowed(asked: Asked, rows: tuple[Row, ...]) -> Iterator[Row]:
+    """The rows of the rank, and of each the calls that begin in the step."""
+    for row in rows:
+        window, piece, _ = row
+        if not asked.has(window.rank) or (asked.step is not None and asked.step not in window.steps):
+            continue
+        keep = is_within(asked, window, window.spans.start_ns[piece.row])
+        if keep.any():
+            yield narrowed(asked.run, row, keep)
+
+
+def when(asked: Asked) -> tuple[str, ...]:
+    return () if asked.step is None else (f"of calls that begin in step {asked.step}",)
+
+
+def label(row: CollectiveTotal) -> str:
+    """A row in words: what it moves, and in which process group."""
     group = f", group {row.group}" if row.group else ""
     if row.size_class is not None:
         return f"{row.name} of {size(row.size_class[0])} to {size(row.size_class[1])}{group}"
@@ -87,9 +114,10 @@ def _pick(found: Row) -> Pick:
 
 def _why(row: CollectiveTotal, field: str) -> str:
     """Why a row has no such number; "" where it has."""
-    if getattr(row, field) is not None:
+    # What has no field of its own is the bytes of all calls.
+    if (row.size_bytes if not field else getattr(row, field)) is not None:
         return ""
-    if field in ("wait_ns", "transfer_ns") or row.transfer_ns is None:
+    if field in ("wait_ns", "transfer_ns") or (field and row.transfer_ns is None):
         return _UNTOLD
     if row.size_bytes is None:
         return "sizes are not known"
@@ -100,10 +128,29 @@ def _why(row: CollectiveTotal, field: str) -> str:
     return "nccl-tests defines none for it" if row.group_size > 1 else "how many ranks take part is not known"
 
 
-def _notes(row: CollectiveTotal, field: str) -> tuple[str, ...]:
-    if field in ("wait_ns", "transfer_ns", "algbw_bytes_per_s", "busbw_bytes_per_s"):
-        return (f"over the {row.matched} of {row.count} calls that have a counterpart on every rank",)
-    return ()
+def _notes(row: CollectiveTotal, what: str) -> tuple[str, ...]:
+    notes = []
+    if what in ("wait", "transfer", "algbw", "busbw", "matched"):
+        notes.append(f"over the {row.matched} of {row.count} calls that have a counterpart on every rank")
+    if what in ("wait", "transfer", "algbw", "busbw"):
+        notes.append("transfer is what is left of a call once its last rank has come: until then it waits")
+    if what in ("size", "bytes", "algbw", "busbw"):
+        notes.append(BYTES)
+    if what == "busbw":
+        notes.append(
+            f"bus factor as in nccl-tests: {_FACTORS.get(row.name, _SHARED)} for n ranks; n = {row.group_size}"
+        )
+    return tuple(notes)
+
+
+BYTES = (
+    "bytes are those of the whole buffer: as NCCL's annotation counts them (In and Out msg nelems, the larger, times "
+    "the width of the type), as the tensors' shapes give them, or as the XLA program's shapes do"
+)
+_FACTORS = {"all_reduce": "2 (n − 1) / n"} | dict.fromkeys(
+    ("broadcast", "reduce", "send", "recv", "send_recv", "permute"), "1"
+)
+_SHARED = "(n − 1) / n"
 
 
 def _summed(what: str, unit: str, told: Callable[[Row], int]) -> Figured:
@@ -118,6 +165,8 @@ def _summed(what: str, unit: str, told: Callable[[Row], int]) -> Figured:
 
 _COUNT = _summed("calls", "calls", lambda one: one[1].count)
 _BUSY = _summed("busy", "ns", lambda one: one[1].busy_ns)
+_BYTES = _summed("bytes of all calls", "bytes", lambda one: one[1].bytes)
+_MATCHED = _summed("matched calls", "calls", lambda one: one[2].matched)
 _HIDDEN = _summed("hidden", "ns", lambda one: one[1].hidden_ns)
 _WAIT = _summed("waiting", "ns", lambda one: one[2].wait_ns)
 _TRANSFER = _summed("transfer", "ns", lambda one: one[2].transfer_ns)
@@ -129,7 +178,7 @@ def _exposed(row: CollectiveTotal, rows: tuple[Row, ...]) -> Figure:
 
 
 def _size(row: CollectiveTotal, rows: tuple[Row, ...]) -> Figure:
-    moved = _summed("bytes of all calls", "bytes", lambda one: one[1].bytes)(row, rows)
+    moved = _BYTES(row, rows)
     return made("size of a call", ROUNDED_QUOTIENT, moved, counted_of(row.count, "calls"), unit="bytes")
 
 
@@ -146,7 +195,10 @@ def _busbw(row: CollectiveTotal, rows: tuple[Row, ...]) -> Figure:
 
 _WHAT: dict[str, tuple[str, str, str, str, Figured]] = {
     "count": ("count", "calls", "How many COLLECTIVE spans there are, over all ranks.", _ALL, _COUNT),
-    "size": ("size_bytes", "bytes", "The size of a COLLECTIVE call, a mean of a class of sizes.", _ALL, _size),
+    "size": ("size_bytes", "bytes", "The size of one COLLECTIVE call, a mean of a class of sizes.", _ALL, _size),
+    "bytes": ("", "bytes", "What all COLLECTIVE calls move, added up over ranks.", _ALL, _BYTES),
+    "matched": ("matched", "calls", "How many COLLECTIVE calls have a counterpart on every rank.",
+                "calls at the edge of another rank's window", _MATCHED),
     "busy": ("busy_ns", "ns", "Time in which at least one COLLECTIVE ran, added up over ranks.", _ALL, _BUSY),
     "hidden": ("hidden_ns", "ns", "The part of its time in which compute of the same rank ran too.", _ALL, _HIDDEN),
     "exposed": ("exposed_ns", "ns", "The part of its time in which no compute of the same rank ran.", _ALL, _exposed),

@@ -123,6 +123,33 @@ def gaps(windows: Sequence[tuple[Window, Intervals]]) -> Evidence:
     return Evidence("stretches without device work", count, (), tuple(sorted(found, key=_order)[:MOST_SHOWN]))
 
 
+def stretches(found: Sequence[tuple[Window, Intervals]], what: str) -> Evidence:
+    """Some stretches of each window, the longest by what begins after them."""
+    shown: list[Shown] = []
+    for window, when in found:
+        rows = rows_of(window.spans, *WORK)
+        order = rows[np.argsort(window.spans.start_ns[rows], kind="stable")]
+        longest = np.argsort(when.start_ns - when.end_ns, kind="stable")[:MOST_SHOWN]
+        ends = zip(when.start_ns[longest].tolist(), when.end_ns[longest].tolist(), strict=True)
+        shown += [_gap(window, order, *stretch) for stretch in ends]
+    count = sum(len(when) for _, when in found)
+    return Evidence(what, count, (), tuple(sorted(shown, key=_order)[:MOST_SHOWN]))
+
+
+def delays(found: Sequence[tuple[Window, Ints, Ints]], what: str) -> Evidence:
+    """Some rows of each window that stand for a time of their own, such as a launch's: those with the longest."""
+    shown: list[Shown] = []
+    for window, row, length_ns in found:
+        spans = window.spans
+        for at in np.argsort(-length_ns, kind="stable")[:MOST_SHOWN].tolist():
+            one, ns = int(row[at]), int(length_ns[at])
+            name = spans.name_of(one) if spans.name[one] >= 0 else ""
+            kind = Kind(spans.kind[one]).name.lower()
+            shown.append(Shown(name, _lane(spans, one), window.rank, kind, "", int(spans.start_ns[one]), ns, ns))
+    count = sum(len(row) for _, row, _ in found)
+    return Evidence(what, count, (), tuple(sorted(shown, key=_order)[:MOST_SHOWN]))
+
+
 def _gap(window: Window, order: Ints, start_ns: int, end_ns: int) -> Shown:
     spans = window.spans
     after = int(np.searchsorted(spans.start_ns[order], end_ns, side="left"))

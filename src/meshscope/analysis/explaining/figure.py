@@ -72,7 +72,7 @@ MEDIAN, P95, SPREAD, MEAN, MEAN_IN_ORDER = (
     "mean",
     "mean of ranks",
 )
-LARGEST, LAST = "largest", "last"
+LARGEST, LAST, MIDDLE = "largest", "last", "median (of two the smaller)"
 
 OPERATIONS: dict[str, Callable[[Sequence[Value]], Value]] = {
     SUM: _sum,
@@ -89,8 +89,9 @@ OPERATIONS: dict[str, Callable[[Sequence[Value]], Value]] = {
     MEAN_IN_ORDER: _mean,
     LARGEST: max,
     LAST: lambda values: values[-1],
+    MIDDLE: lambda values: sorted(values)[(len(values) - 1) // 2],
 }
-SERIES = (MEDIAN, P95, SPREAD, MEAN, MEAN_IN_ORDER, LARGEST, LAST)
+SERIES = (MEDIAN, P95, SPREAD, MEAN, MEAN_IN_ORDER, LARGEST, LAST, MIDDLE)
 """Operations over many of a kind, which no formula writes out."""
 
 

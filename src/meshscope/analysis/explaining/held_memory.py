@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from meshscope.analysis.explaining.evidence import events, place
@@ -24,6 +25,12 @@ _FIELDS = {
                  "memory outside that allocator"),
     "in_use": ("in_use_bytes", "in_use_bytes", "What a rank's allocator had given out at the newest measurement.",
                "memory that the allocator keeps and has not given out"),
+    "limit": ("limit_bytes", "limit_bytes", "The most that a rank's allocator may take.", "other allocators"),
+    "capacity": ("capacity_bytes", "capacity_bytes", "All the memory of a rank's device.", "the host's memory"),
+    "largest_free": ("largest_free_bytes", "largest_free_bytes", "The largest block that a rank's allocator could give "
+                     "out.", "smaller free blocks, however many"),
+    "start": ("preexisting_bytes", "", "What a rank's allocator held when its own record began.", "other allocators"),
+    "end": ("end_bytes", "", "What a rank's allocator held when its own record ended.", "other allocators"),
 }  # fmt: skip
 _NOT_MEASURED = "no memory was measured"
 
@@ -31,7 +38,8 @@ _NOT_MEASURED = "no memory was measured"
 def numbers(run: Run) -> tuple[Number, ...]:
     fields = tuple(
         Number(f"memory.{name}", "bytes", said, excludes, partial(_cases, field=field, attribute=attribute),
-               (f"memory.{field}", field, *(("peak/rank", "peak") if name == "peak" else ())))
+               (f"memory.{field}", field, *(("peak/rank", "peak") if name == "peak" else ())), ("rank", "step"),
+               known_steps=_measured_steps)
         for name, (field, attribute, said, excludes) in _FIELDS.items()
     )  # fmt: skip
     names = dict.fromkeys(category.name for rank in memory(run) for category in rank.categories)
@@ -43,6 +51,8 @@ def numbers(run: Run) -> tuple[Number, ...]:
             "every other category",
             partial(_category_cases, name=name),
             (f"memory.categories.{name}", name, f"memory.categories.{name}.bytes"),
+            ("rank", "step"),
+            known_steps=_measured_steps,
         )
         for name in names
     )
@@ -50,22 +60,41 @@ def numbers(run: Run) -> tuple[Number, ...]:
 
 
 def _cases(asked: Asked, *, field: str, attribute: str) -> tuple[Case, ...]:
+    asked, is_told = _at_step(asked)
     found = memory(asked.run)
     if not found:
         return (Case("all ranks", None, why=_NOT_MEASURED),)
     told = [
         (at, rank, _figure(asked.run, rank, field, attribute)) for at, rank in enumerate(found) if asked.has(rank.rank)
     ]
-    cases = [_case(asked, at, rank, field, figure) for at, rank, figure in told]
+    cases = [_case(asked, at, rank, field, figure, is_told=is_told) for at, rank, figure in told]
     known = [figure for _, _, figure in told if figure is not None]
     if field == "peak_bytes" and asked.rank is None and len(known) > 1:
         named = f"comparison.strategies[strategy={asked.run.experiment.strategy}].peak_bytes"
         fullest = made("fullest rank", LARGEST, *known, unit="bytes")
-        cases.insert(0, Case("the fullest rank", fullest, named if asked.run.experiment.strategy else ""))
+        cases.insert(0, Case("the fullest rank", fullest, named if is_told and asked.run.experiment.strategy else ""))
     return tuple(cases)
 
 
-def _case(asked: Asked, at: int, rank: RankMemory, field: str, figure: Figure | None) -> Case:
+def _at_step(asked: Asked) -> tuple[Asked, bool]:
+    """As if nothing had been measured but after the step that was asked about; and whether none was."""
+    if asked.step is None:
+        return asked, True
+    kept = tuple(entry for entry in asked.run.memory if entry.step == asked.step)
+    run = replace(asked.run, memory=kept, records=(), windows=_holding(asked))
+    return replace(asked, run=run), False
+
+
+def _holding(asked: Asked) -> tuple[Window, ...]:
+    return tuple(window for window in asked.run.windows if asked.step in window.steps)
+
+
+def _measured_steps(run: Run) -> set[int]:
+    """The steps after which memory was measured."""
+    return {entry.step for entry in run.memory if entry.step >= 0}
+
+
+def _case(asked: Asked, at: int, rank: RankMemory, field: str, figure: Figure | None, *, is_told: bool) -> Case:
     of = f"rank {rank.rank}" if rank.rank >= 0 else f"record {at}"
     if figure is None:
         why = (
@@ -81,12 +110,17 @@ def _case(asked: Asked, at: int, rank: RankMemory, field: str, figure: Figure | 
     return Case(
         of=of,
         figure=figure,
-        json=f"memory[{at}].{field}",
+        json=f"memory[{at}].{field}" if is_told and not _is_elsewhere(rank, field) else "",
         rank=rank.rank,
         places=tuple(place(window) for window in windows),
         events=_events(rank, windows),
         notes=tuple(notes),
     )
+
+
+def _is_elsewhere(rank: RankMemory, field: str) -> bool:
+    """What an allocator's own file tells of its blocks stands among its figures."""
+    return field == "largest_free_bytes" and rank.record is not None
 
 
 def _events(rank: RankMemory, windows: list[Window]) -> Events | None:
@@ -101,7 +135,7 @@ def _traced(run: Run, rank: RankMemory) -> list[Window]:
 
 
 def _figure(run: Run, rank: RankMemory, field: str, attribute: str) -> Figure | None:
-    value = getattr(rank, attribute)
+    value = getattr(rank, attribute) if attribute else getattr(rank.record, field, None)
     if value is None:
         return None
     if field == "peak_bytes" and rank.record is None and not _is_measured(run, rank):
@@ -142,6 +176,7 @@ def _derived(run: Run, rank: RankMemory) -> Figure:
 
 def _category_cases(asked: Asked, *, name: str) -> tuple[Case, ...]:
     cases = []
+    asked, is_told = _at_step(asked)
     for at, rank in enumerate(memory(asked.run)):
         if not asked.has(rank.rank):
             continue
@@ -153,7 +188,7 @@ def _category_cases(asked: Asked, *, name: str) -> tuple[Case, ...]:
         notes = [_HOW.get(found.how, found.how or "how is not told"), f"by {rank.source}"]
         notes += [f"after step {rank.step}"] if rank.step >= 0 else []
         figure = Figure(f"{name} of rank {rank.rank}", found.size_bytes, "bytes")
-        json = f"memory[{at}].categories.{name}.bytes"
+        json = f"memory[{at}].categories.{name}.bytes" if is_told else ""
         cases.append(Case(of, figure, json, rank=rank.rank, events=_events(rank, []), notes=tuple(notes)))
     return tuple(cases)
 

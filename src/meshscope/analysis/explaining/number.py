@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from meshscope.analysis.explaining.figure import Figure
@@ -105,12 +105,23 @@ class Case:
     notes: tuple[str, ...] = ()
 
 
+def traced_steps(run: Run) -> set[int]:
+    """The steps that lie wholly in some window."""
+    return {step for window in run.windows for step in window.steps}
+
+
+OF_ALL_RANKS = "it is one number of all ranks together"
+OF_ALL_STEPS = "it is of all that was recorded, not of a step"
+
+
 @dataclass(frozen=True)
 class Number:
     """A number that can be explained. ``definition`` is one sentence, ``excludes`` says what it does not include.
 
     ``also`` are other names for it, those of JSON and of columns among them. ``by`` says what it can be narrowed to:
-    ``rank``, ``step``.
+    ``rank``, ``step``; ``no_rank`` and ``no_step`` say why not, where it cannot. What is not ``is_listed`` is found by
+    its name, and stands in no list: there are thousands of kernels, each with its median. ``known_steps`` are those
+    that it can be told of.
     """
 
     name: str
@@ -120,15 +131,28 @@ class Number:
     cases: Callable[[Asked], tuple[Case, ...]]
     also: tuple[str, ...] = ()
     by: tuple[str, ...] = ("rank",)
+    no_rank: str = OF_ALL_RANKS
+    no_step: str = OF_ALL_STEPS
+    is_listed: bool = True
+    known_steps: Callable[[Run], Iterable[int]] = traced_steps
 
 
 @dataclass(frozen=True)
 class Group:
-    """Numbers that belong together; ``numbers`` are those that a run has, or could have."""
+    """Numbers that belong together; ``numbers`` are those that a run has, or could have.
+
+    ``heads`` are what all their names begin with, where they have that in common: a group that takes long to ask is
+    then asked for those alone.
+    """
 
     title: str
     place: int
     numbers: Callable[[Run], tuple[Number, ...]]
+    heads: tuple[str, ...] = ()
+
+    def may_have(self, name: str) -> bool:
+        """Whether a name could be one of its numbers'."""
+        return not self.heads or name.startswith(self.heads)
 
 
 @dataclass(frozen=True)

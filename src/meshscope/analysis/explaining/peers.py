@@ -3,62 +3,101 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
+from meshscope.analysis.explaining.adding import Flags
 from meshscope.analysis.explaining.evidence import Pick, events, evidence, labels, place
-from meshscope.analysis.explaining.figure import DIFFERENCE, Figure, made, total
+from meshscope.analysis.explaining.figure import DIFFERENCE, QUOTIENT, Figure, counted_of, made, total
 from meshscope.analysis.explaining.number import Asked, Case, Group, Number
-from meshscope.analysis.waiting import WindowWaits, charges, waiting
+from meshscope.analysis.lateness import NO_STEP, collective_lateness
+from meshscope.analysis.waiting import Waiting, WindowWaits, charges, waiting
 from meshscope.intervals import union
 from meshscope.run import Run
 from meshscope.spans import Window
 
 _EXCLUDES = "collectives without a counterpart on every rank of their group"
 _SAID = {
+    "calls": ("calls", "calls", "How many collectives of a rank have a counterpart on every rank of their group."),
     "busy": ("busy_ns", "ns", "The time of a rank's matched collectives, added up over calls (at once counts twice)."),
     "wait": ("wait_ns", "ns", "What a rank's matched collectives waited for the last rank to come, added up."),
     "transfer": ("transfer_ns", "ns", "What is left of a rank's matched collectives once the last rank has come."),
     "last": ("last", "calls", "How many of the matched collectives a rank came to last."),
     "charged": ("charged_ns", "ns", "What all ranks waited in collectives that this rank came to last, added up."),
+    "late": ("late_ns", "ns", "How much later than the median rank a rank came to its matched collectives, added up."),
 }  # fmt: skip
+_PER_STEP = {
+    "wait": "What a rank's matched collectives waited for the last rank, in a step in the mean.",
+    "transfer": "What is left of a rank's matched collectives once the last rank has come, in a step in the mean.",
+    "held": "How long a rank that came last held up another one, in a step in the mean.",
+}
 
 _Waits = list[tuple[Window, WindowWaits]]
 
 
 def numbers(run: Run) -> tuple[Number, ...]:
     del run
-    return tuple(
+    sums = tuple(
         Number(f"waiting.{name}", unit, said, _EXCLUDES, partial(_cases, name=name),
-               (f"waiting.{field}", f"waiting.ranks.{field}"))
+               (f"waiting.ranks.{field}", *((f"waiting.{field}",) if field != name else ())), ("rank", "step"))
         for name, (field, unit, said) in _SAID.items()
     )  # fmt: skip
+    means = tuple(
+        Number(f"waiting.per_step.{name}", "ns", said, _EXCLUDES, partial(_mean_cases, name=name),
+               no_step=f"it is a mean over steps; waiting.{'charged' if name == 'held' else name} can")
+        for name, said in _PER_STEP.items()
+    )  # fmt: skip
+    return sums + means
+
+
+def _everyone(asked: Asked, found: Waiting) -> _Waits:
+    """The waits of every window; those of collectives of the step that was asked about."""
+    if asked.step is None:
+        return list(found.windows.items())
+    return [(window, _kept(waits, waits.step == asked.step)) for window, waits in found.windows.items()]
+
+
+def _kept(waits: WindowWaits, keep: Flags) -> WindowWaits:
+    names = [name for name in WindowWaits.__dataclass_fields__ if name != "clock"]
+    return replace(waits, **{name: getattr(waits, name)[keep] for name in names})
 
 
 def _cases(asked: Asked, *, name: str) -> tuple[Case, ...]:
     found = waiting(asked.run)
     if not found.ranks:
-        reasons = "; ".join(f"{count} spans: {why}" for why, count in found.unmatched)
-        return (Case("all ranks", None, why=reasons or "no collective was traced"),)
-    everyone = list(found.windows.items())
+        return (Case("all ranks", None, why=_why(found)),)
+    everyone = _everyone(asked, found)
+    notes = _notes(found)
+    if asked.step is not None:
+        notes = (f"of collectives that all their ranks have in step {asked.step}", *notes)
+    return tuple(_case(rank.rank, everyone, name, notes, asked) for rank in found.ranks if asked.has(rank.rank))
+
+
+def _why(found: Waiting) -> str:
+    reasons = "; ".join(f"{count} spans: {why}" for why, count in found.unmatched)
+    return reasons or "no collective was traced"
+
+
+def _notes(found: Waiting) -> tuple[str, ...]:
     notes = [f"{found.matched} of {found.spans} collective spans have a counterpart on every rank"]
     if found.residual_ns is not None:
         notes.append(f"ends of one collective agree within {found.residual_ns} ns once clocks are aligned")
-    notes += [f"{count} left out: {why}" for why, count in found.unmatched]
-    return tuple(_case(rank.rank, everyone, name, tuple(notes)) for rank in found.ranks if asked.has(rank.rank))
+    return (*notes, *(f"{count} left out: {why}" for why, count in found.unmatched))
 
 
-def _case(rank: int, everyone: _Waits, name: str, notes: tuple[str, ...]) -> Case:
+def _case(rank: int, everyone: _Waits, name: str, notes: tuple[str, ...], asked: Asked) -> Case:
     mine = [(window, waits) for window, waits in everyone if window.rank == rank]
-    behind = everyone if name == "charged" else mine
+    behind = everyone if name in ("charged", "held") else mine
     windows = [window for window, _ in behind]
+    is_told = asked.step is None and name not in ("late", "held")
     return Case(
         of=f"rank {rank}",
         figure=_FIGURES[name](rank, mine, everyone),
-        json=f"waiting.ranks[rank={rank}].{_SAID[name][0]}",
+        json=f"waiting.ranks[rank={rank}].{_SAID[name][0]}" if is_told else "",
         rank=rank,
-        places=tuple(place(window) for window in windows),
+        places=tuple(place(window, None if asked.step is None else (asked.step,)) for window in windows),
         evidence=evidence([_pick(rank, window, waits, name) for window, waits in behind], "matched collective spans"),
         events=events(windows),
         notes=notes,
@@ -68,9 +107,10 @@ def _case(rank: int, everyone: _Waits, name: str, notes: tuple[str, ...]) -> Cas
 def _pick(rank: int, window: Window, waits: WindowWaits, name: str) -> Pick:
     """By what each span has of the number itself, since these are added up over calls."""
     length_ns = waits.end_ns - waits.start_ns
-    share_ns = {"busy": length_ns, "transfer": length_ns - waits.wait_ns, "last": length_ns}.get(name, waits.wait_ns)
+    whole = dict.fromkeys(("calls", "busy", "last"), length_ns)
+    share_ns = (whole | {"transfer": length_ns - waits.wait_ns, "late": waits.late_ns}).get(name, waits.wait_ns)
     keep = share_ns > 0
-    if name in ("last", "charged"):
+    if name in ("last", "charged", "held"):
         keep &= waits.last_rank == rank
     row = waits.row[keep]
     where = union(window.spans.start_ns[row], window.spans.end_ns[row])
@@ -80,7 +120,12 @@ def _pick(rank: int, window: Window, waits: WindowWaits, name: str) -> Pick:
 def _by_window(what: str, told: Callable[[WindowWaits], int], of: _Waits, unit: str = "ns") -> Figure:
     names = labels([window for window, _ in of])
     leaves = [Figure(called, told(waits), unit) for (_, waits), called in zip(of, names, strict=True)]
-    return total(what, leaves, unit)
+    return total(what, leaves, unit) if leaves else Figure(what, 0, unit)
+
+
+def _calls(rank: int, mine: _Waits, everyone: _Waits) -> Figure:
+    del rank, everyone
+    return _by_window("matched calls", lambda waits: len(waits.row), mine, "calls")
 
 
 def _busy(rank: int, mine: _Waits, everyone: _Waits) -> Figure:
@@ -107,8 +152,38 @@ def _charged(rank: int, mine: _Waits, everyone: _Waits) -> Figure:
     return _by_window("waited for it", lambda waits: charges(waits).get(rank, 0), everyone)
 
 
+def _late(rank: int, mine: _Waits, everyone: _Waits) -> Figure:
+    del rank, everyone
+    return _by_window("later than the median rank", lambda waits: int(waits.late_ns.sum()), mine)
+
+
 _FIGURES: dict[str, Callable[[int, _Waits, _Waits], Figure]] = {
-    "busy": _busy, "wait": _wait, "transfer": _transfer, "last": _last, "charged": _charged,
+    "calls": _calls, "busy": _busy, "wait": _wait, "transfer": _transfer, "last": _last, "charged": _charged,
+    "held": _charged, "late": _late,
 }  # fmt: skip
+
+
+# Means of a step, as the panel of waiting has them
+
+
+def _mean_cases(asked: Asked, *, name: str) -> tuple[Case, ...]:
+    found = waiting(asked.run)
+    late = collective_lateness(asked.run, found)
+    if len(found.ranks) < 2 or not late.is_known:
+        return (Case("all ranks", None, why=_why(found) if not found.ranks else "only one rank can be seen"),)
+    of = counted_of(max(len(set(late.steps) - {NO_STEP}), 1), "steps")
+    cases = []
+    for rank in found.ranks:
+        if not asked.has(rank.rank):
+            continue
+        case = _case(rank.rank, list(found.windows.items()), name, _notes(found), asked)
+        assert case.figure is not None
+        figure = case.figure
+        if name == "held":
+            others = counted_of(len(found.ranks) - 1, "other ranks")
+            figure = made("of each other rank", QUOTIENT, figure, others)
+        cases.append(replace(case, figure=made(f"{name} in a step", QUOTIENT, figure, of), json=""))
+    return tuple(cases)
+
 
 GROUP = Group("waiting for other ranks", 7, numbers)

@@ -101,6 +101,11 @@ def _whole_words(what: str) -> str:
     return "From the first device event of a window to the end of its last" if what == "span" else _SAID[what][0]
 
 
+def said(what: str) -> str:
+    """What a class of time is, in words."""
+    return _whole_words(what)
+
+
 def _number(
     what: str, definition: str, cases: Callable[[Asked, str], tuple[Case, ...]], place: str, also: tuple[str, ...]
 ) -> Number:
@@ -114,6 +119,7 @@ def _number(
         cases=lambda asked: cases(asked, what),
         also=(f"{place}.{what}_ns", f"ranks.{place}.{what}_ns", *(() if is_whole else (f"{place}.{what}",)), *also),
         by=("rank",) if is_whole else ("rank", "step"),
+        no_step=f"it is over whole windows; {what} can",
     )
 
 

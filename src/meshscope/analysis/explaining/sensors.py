@@ -29,7 +29,9 @@ def numbers(run: Run) -> tuple[Number, ...]:
             excludes=_EXCLUDES,
             cases=partial(_cases, field=field, name=name),
             also=(f"devices.{field}",) if name == "last" else (),
-            by=(),
+            no_rank="a sensor is of a device, which the answer names",
+            known_steps=_reported,
+            by=("step",),
         )
         for field in fields
         for name, (_, said) in _STATISTICS.items()
@@ -41,23 +43,40 @@ def _unit(field: str) -> str:
     return unit.replace("_per_", "/")
 
 
+def _reported(run: Run) -> set[int]:
+    return set(run.steps.step.tolist())
+
+
 def _cases(asked: Asked, *, field: str, name: str) -> tuple[Case, ...]:
     found = devices(asked.run)
-    told = tuple(_case(at, one, name) for at, one in enumerate(found.fields) if one.field == field)
+    told = tuple(_case(asked, at, one, name) for at, one in enumerate(found.fields) if one.field == field)
     failed = tuple(Case(device, None, why=why) for device, of, why in found.failed if of == field)
     return told + failed
 
 
-def _case(at: int, found: DeviceField, name: str) -> Case:
-    values = zip(found.time_ns.tolist(), found.value.tolist(), strict=True)
+def _case(asked: Asked, at: int, found: DeviceField, name: str) -> Case:
+    values = list(zip(found.time_ns.tolist(), found.value.tolist(), strict=True))
+    when = ""
+    if asked.step is not None:
+        start_ns, end_ns = _bounds(asked.run, asked.step)
+        values = [(time_ns, value) for time_ns, value in values if start_ns <= time_ns < end_ns]
+        when = f", within step {asked.step}"
+        if not values:
+            return Case(found.device, None, why=f"it was not read while a rank was in step {asked.step}")
     readings = [Figure(f"at {time_ns / NS_PER_S:.3f} s", value, _unit(found.field)) for time_ns, value in values]
-    over = duration(int(found.time_ns[-1]) - int(found.time_ns[0]))
+    over = duration(values[-1][0] - values[0][0])
     return Case(
         of=found.device,
         figure=made(f"{name} of {found.field}", _STATISTICS[name][0], *readings, unit=_unit(found.field)),
-        json=f"devices[{at}].{name}",
-        notes=(f"{counted(found.count, 'reading')} over {over}",),
+        json=f"devices[{at}].{name}" if asked.step is None else "",
+        notes=(f"{counted(len(values), 'reading')} over {over}{when}",),
     )
+
+
+def _bounds(run: Run, step: int) -> tuple[int, int]:
+    """From the first rank's beginning of a step to the last one's end."""
+    mine = run.steps.where(run.steps.step == step)
+    return int(mine.start_ns.min()), int(mine.end_ns.max())
 
 
 GROUP = Group("devices", 11, numbers)

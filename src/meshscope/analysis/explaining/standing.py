@@ -25,6 +25,7 @@ def numbers(run: Run) -> tuple[Number, ...]:
             _speedup,
             ("×1", "comparison.speedup"),
             (),
+            no_step="it compares medians of two runs; throughput can",
         ),
         Number(
             "efficiency",
@@ -34,6 +35,7 @@ def numbers(run: Run) -> tuple[Number, ...]:
             _efficiency,
             ("eff", "efficiency_frac", "comparison.efficiency_frac"),
             (),
+            no_step="it compares medians of two runs; throughput can",
         ),
     )
 

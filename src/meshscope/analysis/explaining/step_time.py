@@ -22,20 +22,27 @@ from meshscope.analysis.explaining.figure import (
     made,
 )
 from meshscope.analysis.explaining.number import Asked, Case, Group, Number
+from meshscope.analysis.explaining.step_alone import STEPPED, one_step
 from meshscope.analysis.steps import Measured, Steps, finished_steps, measured_steps, profiled_steps, steps
 from meshscope.run import Run
 from meshscope.units import counted, ranges
 
 _UNMEASURED = "steps that were being profiled, the first two, and steps that compiled"
 _NO_MEASURED = "no unprofiled step past warm-up"
+_NO_RANK = "a step ends when its last rank does, for all of them"
+_SERIES = "it is of many steps together"
+_NO_STEP = {
+    "first_ns": "it is of the first step; step_time can",
+    "compile_ns": "it is what was compiled by the end of the first step; compilation.again has the others",
+    "profiler_cost_frac": "it is a share of the whole training",
+}
 
 
 def numbers(run: Run) -> tuple[Number, ...]:
     del run
     return (
         _number("step_time", "median_ns", "ns", "The median time of a measured step, from the end of the step before "
-                "on the last rank to its own end there.", _UNMEASURED, _median, "ms/step", "median", "step",
-                by=("step",)),
+                "on the last rank to its own end there.", _UNMEASURED, _median, "ms/step", "median", "step"),
         _number("step_time.p95", "p95_ns", "ns", "The time that 95 % of the measured steps do not exceed.", _UNMEASURED,
                 partial(_series, how=P95), "p95"),
         _number("step_time.spread", "spread_ns", "ns", "Half the distance between the quartiles of the measured steps.",
@@ -73,16 +80,23 @@ def _number(
     excludes: str,
     figure: Callable[[Asked, Steps], Figure | str],
     *also: str,
-    by: tuple[str, ...] = (),
 ) -> Number:
     names = (f"steps.{field}", field, *also)
-    return Number(name, unit, definition, excludes, partial(_cases, field=field, figure=figure), names, by)
+    return Number(
+        name, unit, definition, excludes, partial(_cases, field=field, figure=figure), names,
+        ("step",) if field in STEPPED else (), _NO_RANK, _NO_STEP.get(field, _SERIES), known_steps=_reported,
+    )  # fmt: skip
+
+
+def _reported(run: Run) -> set[int]:
+    """The steps of the journal."""
+    return set(run.steps.step.tolist())
 
 
 def _cases(asked: Asked, *, field: str, figure: Callable[[Asked, Steps], Figure | str]) -> tuple[Case, ...]:
     found = steps(asked.run)
     if asked.step is not None:
-        return _one_step(asked, asked.step)
+        return one_step(asked, asked.step, field)
     if not found.count:
         why = "no step has finished" if asked.run.experiment.strategy else "a trace alone shows only profiled steps"
         return (Case("all ranks", None, why=why),)
@@ -217,23 +231,6 @@ def _held(run: Run) -> Figure:
         )
     slowest = [made(f"window from step {step}", LARGEST, *of) for step, of in by_step.items()]
     return made("starting and stopping", SUM, *slowest) if slowest else Figure("no window", 0)
-
-
-def _one_step(asked: Asked, step: int) -> tuple[Case, ...]:
-    """One step: when it began, when it ended, and on which rank."""
-    of = finished_steps(asked.run)
-    at = [index for index, number in enumerate(of.number.tolist()) if number == step]
-    if not at:
-        return (Case(f"step {step}", None, why=f"not every rank has finished step {step}"),)
-    table = asked.run.steps
-    rows = (table.step == step).nonzero()[0].tolist()
-    ends = [Figure(f"rank {table.rank[row]}", int(table.end_ns[row])) for row in rows]
-    end = made(f"end of step {step}, on its last rank", LARGEST, *ends)
-    begin = Figure("where its own share of the wall time begins", int(of.start_ns[at[0]]))
-    spans = zip(rows, ends, strict=True)
-    of_ranks = "; ".join(f"{end.name} from {int(table.start_ns[row])} to {end.value} ns" for row, end in spans)
-    notes = (of_ranks, *(("a profiler touched it: it is no measured step",) if table.is_profiled[rows].any() else ()))
-    return (Case(f"step {step}", made(f"step {step}", DIFFERENCE, end, begin), notes=notes),)
 
 
 GROUP = Group("steps and throughput", 0, numbers)

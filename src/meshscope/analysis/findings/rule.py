@@ -18,7 +18,8 @@ class Finding:
     """One pitfall with what shows it and what to do.
 
     ``cost_ns`` is what it costs in one step (of ``of``'s kind: a usual step, a profiled one, or all that was traced or
-    trained where there are none), ``cost_frac`` that as a share of ``of``; NaN where it costs no time that can be told.
+    trained where there are none), ``cost_frac`` that as a share of ``of`` (``of_ns`` long); NaN where it costs no time
+    that can be told.
     ``ranks`` are those it is about, () for all or none in particular. ``is_grave``: the run stands still, or what it
     trains or says is wrong. ``fix`` is ready to paste: lines of code, environment or flags, of at most 72 characters.
     """
@@ -32,6 +33,7 @@ class Finding:
     cost_ns: float = math.nan
     cost_frac: float = math.nan
     of: str = ""
+    of_ns: float = math.nan
     is_grave: bool = False
 
     @property
@@ -59,13 +61,14 @@ class Cost:
     cost_ns: float = math.nan
     cost_frac: float = math.nan
     of: str = ""
+    of_ns: float = math.nan
 
 
 def share(frac: float, whole: Whole) -> Cost:
     """``frac`` of ``whole``; nothing where one of them is not known."""
     if math.isnan(frac) or not whole.is_known:
         return Cost()
-    return Cost(frac * whole.ns, frac, whole.words)
+    return Cost(frac * whole.ns, frac, whole.words, whole.ns)
 
 
 def part(ns: float, whole: Whole) -> Cost:

@@ -13,6 +13,7 @@ from meshscope.analysis.compilation_words import reading, stages, traced_reading
 from meshscope.analysis.traced_compilation import TracedCompilation, traced_compilation
 from meshscope.run import Run
 from meshscope.ui.marks.cells import Line, Piece, clip, strips, wrapped
+from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.table import Column, Placed, heading, placed, row
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
@@ -29,7 +30,7 @@ _MOST_READING = 3
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table, in words; ``is_warm_up`` is one that training settles by."""
+    """One line of the table, in words; ``is_warm_up`` is one that training settles by, ``number`` what explains it."""
 
     step: str
     took: str
@@ -38,6 +39,7 @@ class Row:
     why: str
     stages: str = ""
     is_warm_up: bool = False
+    number: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ def question(scene: Scene) -> Compiles:
         return Compiles()
     found = compilation(run)
     if found.is_known:
-        rows = tuple(_row(run, one) for one in found.again)
+        rows = tuple(_row(run, at, one) for at, one in enumerate(found.again))
         return Compiles(reading(found), rows, _fresh(run, found.again), bool(found.storm))
     traced = traced_compilation(run)
     if not traced:
@@ -65,7 +67,7 @@ def question(scene: Scene) -> Compiles:
     return Compiles(traced_reading(traced), tuple(map(_traced, traced)), Fresh(of="traced"))
 
 
-def _row(run: Run, one: Recompilation) -> Row:
+def _row(run: Run, at: int, one: Recompilation) -> Row:
     early = "in warm-up: " if one.is_warm_up else ""
     return Row(
         step=str(one.step),
@@ -75,6 +77,7 @@ def _row(run: Run, one: Recompilation) -> Row:
         why=early + why_words(one),
         stages=stages(one),
         is_warm_up=one.is_warm_up,
+        number=f"compilation.again.{at}",
     )
 
 
@@ -136,7 +139,7 @@ def _line(one: Row, columns: tuple[Placed, ...]) -> list[Piece]:
     role = "quiet" if one.is_warm_up else "text"
     content: dict[str, list[Piece]] = {
         "step": [(one.step, role)],
-        "took": [(one.took, role)],
+        "took": [(one.took, Cited(role, one.number) if one.number else role)],
         "function": [(printable(one.function), role)],
         "who": [(one.who, role)],
         "why": [(printable(one.why), role)],

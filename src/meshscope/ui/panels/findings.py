@@ -11,6 +11,7 @@ from meshscope.analysis.findings import Finding, findings
 from meshscope.analysis.flight_words import ranks_words
 from meshscope.run import SILENCE_NS, Run
 from meshscope.ui.marks.cells import Line, Piece, clip, strips, wrapped
+from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.table import Column, Placed, heading, placed, row
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
@@ -92,11 +93,17 @@ def _row(one: Finding, columns: tuple[Placed, ...], *, is_chosen: bool) -> list[
             ("✗ " if one.is_grave else "! ", "bad" if one.is_grave else "warn"),
             (clip(printable(one.title), width - 3), text),
         ],
-        "cost": [(duration(one.cost_ns) if one.has_cost else UNKNOWN, text)],
-        "share": [(percent(one.cost_frac) if one.has_cost else UNKNOWN, text)],
+        "cost": [(duration(one.cost_ns) if one.has_cost else UNKNOWN, _cited(text, "cost", one))],
+        "share": [(percent(one.cost_frac) if one.has_cost else UNKNOWN, _cited(text, "share", one))],
         "who": [(ranks_words(one.ranks).partition(" ")[2] if one.ranks else "all", "quiet")],
     }
     return row(columns, content)
+
+
+def _cited(role: str, what: str, one: Finding) -> str:
+    """What costs no time that can be told has no number to explain."""
+    rank = -1 if one.rank is None else one.rank
+    return Cited(role, f"findings.{one.code}.{what}", rank=rank) if one.has_cost else role
 
 
 def _about(one: Finding, width: int) -> list[Line]:

@@ -12,6 +12,7 @@ from textual.strip import Strip
 from meshscope.analysis.progress import progress
 from meshscope.analysis.rank_waits import Floats, RankRow, RankWaits, binned, median_row, rank_waits, worst_first
 from meshscope.ui.marks.cells import Line, Piece, cells, strips, wrapped
+from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.table import Column, Placed, heading, placed, row
 from meshscope.ui.palette import heat
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
@@ -134,12 +135,17 @@ def _row(one: RankRow, name: str, columns: tuple[Placed, ...], frame: Frame) -> 
     content: dict[str, list[Piece]] = {
         "rank": [(name, "quiet" if one.rank < 0 else "text")],
         "late": _cells(one.late_frac, width, frame),
-        "wait": [(milliseconds(one.wait_ns), "text")],
-        "transfer": [(milliseconds(one.transfer_ns), "text")],
-        "held": [(milliseconds(one.held_ns), "text")],
-        "last": [(f"{one.last}/{one.calls}", "text")],
+        "wait": [(milliseconds(one.wait_ns), _cited("per_step.wait", one))],
+        "transfer": [(milliseconds(one.transfer_ns), _cited("per_step.transfer", one))],
+        "held": [(milliseconds(one.held_ns), _cited("per_step.held", one))],
+        "last": [(str(one.last), _cited("last", one)), (f"/{one.calls}", "text")],
     }
     return row(columns, content)
+
+
+def _cited(number: str, one: RankRow) -> str:
+    """The row of medians is of no rank, so nothing is said of what it is made of."""
+    return Cited("text", f"waiting.{number}", rank=one.rank) if one.rank >= 0 else "text"
 
 
 def _cells(late_frac: Floats, width: int, frame: Frame) -> list[Piece]:

@@ -12,10 +12,13 @@ from textual.screen import ModalScreen
 
 from meshscope.ui.canvas import Canvas
 from meshscope.ui.look import Look
-from meshscope.ui.marks.cells import Line, Piece, cells, filled, named, strips
+from meshscope.ui.marks.cells import Line, Piece, cells, clip, filled, named, strips
 from meshscope.ui.palette import texture
 
 T = str | None
+
+_FRAME = 6
+"""Cells that a frame takes beside its title."""
 
 
 def framed(lines: Sequence[Line], title: str, look: Look) -> list[Line]:
@@ -54,7 +57,7 @@ class Dialog(ModalScreen[T]):
         self.show()
 
     def show(self) -> None:
-        lines = framed(self._lines, self._title, self._look)
+        lines = framed(self._lines, clip(self._title, self.size.width - _FRAME), self._look)
         width = min(cells(lines[0]), self.size.width)
         height = min(len(lines), self.size.height)
         canvas = self.query_one(Canvas)
