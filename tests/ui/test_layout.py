@@ -54,3 +54,38 @@ def test_panels_that_find_no_room_take_turns() -> None:
 def test_a_maximised_panel_has_everything_between_header_and_footer() -> None:
     found = arranged(120, 40, "memory", is_maximised=True)
     assert found.panels == {"memory": Rect(1, 3, 118, 36)}
+
+
+MANY = (*NAMES, "waiting", "findings", "kernels", "path", "idle")
+
+
+def pages(width: int, height: int, names: tuple[str, ...] = MANY, *, table: int = 8) -> list[set[str]]:
+    """What is seen on each page, in their order."""
+    found: dict[int, set[str]] = {}
+    for name in names[1:]:
+        one = arrangement(width, height, header=3, table=table, names=names, focused=name, strip="findings")
+        assert name in one.panels
+        found.setdefault(one.page, set(one.panels) - {names[0]})
+        assert found[one.page] == set(one.panels) - {names[0]}
+    assert sorted(found) == list(range(one.pages))
+    return [found[page] for page in sorted(found)]
+
+
+@given(st.integers(80, 300), st.integers(24, 120), st.integers(3, 14))
+def test_every_panel_is_on_one_page_and_pages_have_nothing_in_common(width: int, height: int, table: int) -> None:
+    shown = pages(width, height, table=table)
+    assert sum(len(page) for page in shown) == len(MANY) - 1
+    assert set().union(*shown) == set(MANY[1:])
+
+
+def test_what_comes_after_the_strip_has_a_page_of_its_own_where_the_strip_fits_below_the_others() -> None:
+    six = ("comparison", "split", "overlap", "steptime", "memory", "devices", "waiting", "findings", "kernels", "path")
+    first, second = pages(220, 60, six)
+    assert "findings" in first
+    assert second == {"kernels", "path"}
+
+
+def test_where_all_fit_above_the_strip_there_is_one_page() -> None:
+    names = ("comparison", "split", "overlap", "steptime", "memory", "findings", "kernels", "path")
+    (only,) = pages(220, 60, names)
+    assert "findings" in only

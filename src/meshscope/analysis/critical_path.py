@@ -59,6 +59,15 @@ class OnPath:
 
 
 @dataclass(frozen=True)
+class Leg:
+    """A stretch of the path on one rank, in ns after its beginning."""
+
+    rank: int
+    from_ns: int
+    to_ns: int
+
+
+@dataclass(frozen=True)
 class CriticalPath:
     """One round of windows. ``parts`` and ``by_rank`` each add up to ``of_ns`` exactly.
 
@@ -66,7 +75,8 @@ class CriticalPath:
     before) to when the last is through with the last; of whole windows where there is no step. ``error_ns`` is how far
     a replay with nothing changed is from that. ``works`` are the named spans on the path by time, longest first.
     ``untold`` says of which questions the answer is missing, and why. ``is_unchecked``: launches are recorded and no
-    wait of a host for its device, so that nothing on the path can hold a host up.
+    wait of a host for its device, so that nothing on the path can hold a host up. ``legs`` are the ranks
+    that the path is on, one after the other: neighbours differ, and together they are all of ``of_ns``.
     """
 
     ranks: tuple[int, ...]
@@ -79,6 +89,12 @@ class CriticalPath:
     what_ifs: tuple[WhatIf, ...]
     untold: tuple[tuple[str, str], ...]
     is_unchecked: bool = False
+    legs: tuple[Leg, ...] = ()
+
+    @property
+    def switches(self) -> int:
+        """How often the path goes from one rank to another."""
+        return max(len(self.legs) - 1, 0)
 
 
 def critical_paths(run: Run) -> tuple[CriticalPath, ...]:
@@ -124,6 +140,7 @@ def _path(found: RoundGraph, graph: Graph) -> CriticalPath:
         what_ifs=answers,
         untold=untold,
         is_unchecked=found.has_host and not found.host_waits,
+        legs=_legs(graph, steps),
     )
 
 
@@ -149,11 +166,25 @@ def _computed(here: Range, graph: Graph, path: Chain) -> int:
     return intersection(compute, Intervals(path.from_ns[mine], path.to_ns[mine])).total_ns
 
 
-def _by_rank(graph: Graph, path: Chain) -> dict[int, int]:
-    """The time before the end of all is of the rank whose moment came last."""
-    rank, length_ns = graph.rank[path.moment].copy(), path.to_ns - path.from_ns
+def _ranks(graph: Graph, path: Chain) -> Ints:
+    """Of each moment; the time before the end of all is of the rank whose moment came last."""
+    rank = graph.rank[path.moment].copy()
     for at in np.flatnonzero(rank < 0).tolist():
         rank[at] = rank[at - 1] if at else -1
+    return rank
+
+
+def _legs(graph: Graph, path: Chain) -> tuple[Leg, ...]:
+    took = path.to_ns > path.from_ns
+    rank, from_ns, to_ns = _ranks(graph, path)[took], path.from_ns[took], path.to_ns[took]
+    first = np.flatnonzero(np.diff(rank, prepend=-2))
+    last = np.append(first[1:], len(rank)) - 1
+    bounds = (rank[first], from_ns[first] - graph.start_ns, to_ns[last] - graph.start_ns)
+    return tuple(Leg(*leg) for leg in zip(*(column.tolist() for column in bounds), strict=True))
+
+
+def _by_rank(graph: Graph, path: Chain) -> dict[int, int]:
+    rank, length_ns = _ranks(graph, path), path.to_ns - path.from_ns
     total = {int(one): int(length_ns[rank == one].sum()) for one in np.unique(rank).tolist()}
     return {one: ns for one, ns in total.items() if ns}
 

@@ -53,8 +53,8 @@ def arrangement(
     """The comparison (the first of ``names``) above, the other panels in a grid below.
 
     Panels that find no room of LEAST_WIDTH × LEAST_HEIGHT take turns by page; the focused one is always seen.
-    ``strip`` names a panel that may come last: where the others fill whole rows and leave room, it gets a few lines
-    below them, else a seat that is free, or a page of its own.
+    ``strip`` names a panel that reads across: where the others, or those before it, fill whole rows and leave room, it
+    gets a few lines below them, else a seat like any other. What comes after it then has pages of its own.
     ``header`` and ``table`` are the lines wanted by the header and by the comparison's drawing with its title.
     """
     top = min(header, max(height - 2, 1))
@@ -69,14 +69,28 @@ def arrangement(
     area = Rect(inside.x, inside.y + own, inside.width, inside.height - own)
     if area.height < 3 or not others:
         return Arrangement(head, foot, places)
-    if others[-1] == strip and (seated := _above_strip(area, others)):
-        return Arrangement(head, foot, places | seated)
-    columns, rows = _grid(area, len(others) - (others[-1] == strip and len(others) > 1))
+    pages = _pages(area, others, strip)
+    page = next((number for number, seated in enumerate(pages) if focused in seated), 0)
+    return Arrangement(head, foot, places | pages[page], page, len(pages))
+
+
+def _pages(area: Rect, names: Sequence[str], strip: str) -> list[dict[str, Rect]]:
+    """Where everything goes on each page."""
+    if strip in names:
+        at = names.index(strip)
+        before, after = names[:at], names[at + 1 :]
+        if seated := _above_strip(area, [*before, *after, strip]):
+            return [seated]
+        if seated := _above_strip(area, [*before, strip]):
+            return [seated, *_turns(area, after, strip)]
+    return _turns(area, names, strip)
+
+
+def _turns(area: Rect, names: Sequence[str], strip: str) -> list[dict[str, Rect]]:
+    """Names in a grid, as many on a page as it has seats; no row is made for a strip that comes last."""
+    columns, rows = _grid(area, len(names) - (len(names) > 1 and names[-1] == strip))
     seats = columns * rows
-    pages = -(-len(others) // seats)
-    page = others.index(focused) // seats if focused in others else 0
-    shown = others[page * seats : (page + 1) * seats]
-    return Arrangement(head, foot, places | _seated(area, columns, shown), page, pages)
+    return [_seated(area, columns, names[at : at + seats]) for at in range(0, len(names), seats)]
 
 
 def _above_strip(area: Rect, names: Sequence[str]) -> dict[str, Rect]:

@@ -154,4 +154,5 @@ PANEL = Panel(
     of=("recording", "traces"),
     is_strip=True,
     count=count,
+    is_told=True,
 )

@@ -1,0 +1,192 @@
+"""Why devices do not compute: idle by what they wait for, beside communication and copies too, and how they are fed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual.strip import Strip
+
+from meshscope.analysis.host_activity import DATA
+from meshscope.analysis.idle import QUEUED, UNKNOWN
+from meshscope.analysis.idle_shares import (
+    BESIDE,
+    COLLECTIVE,
+    COPY,
+    ENDS,
+    GROUPS,
+    HOST,
+    NOTHING,
+    PEERS,
+    IdleShares,
+    RankIdle,
+    idle_shares,
+    mean,
+)
+from meshscope.ui.marks.cells import Line, Piece, cells, strips, wrapped
+from meshscope.ui.marks.table import Placed, heading, placed
+from meshscope.ui.palette import texture
+from meshscope.ui.panel import Frame, Fresh, Panel, note
+from meshscope.ui.panels.idle_rows import columns_of, detail, rank_row
+from meshscope.ui.profiled import UNASKED, Profiled, depends, empty, profiled, suits
+from meshscope.ui.scene import Scene
+from meshscope.units import counted, milliseconds, percent, printable, ranges, ratio
+
+MEANINGS = {
+    HOST: ("host", "host late"),
+    DATA: ("data", "data"),
+    PEERS: ("wait", "recorded wait"),
+    QUEUED: ("launch", "queued"),
+    UNKNOWN: ("idle", "unknown"),
+    ENDS: ("late", "ends of trace"),
+    COLLECTIVE: ("exposed", "for a collective"),
+    COPY: ("copy", "for a copy"),
+}
+"""Of each group of idle time, and of what is waited for beside, its texture and what it is called."""
+
+_WHY = {
+    HOST: "the host had not launched the next work",
+    DATA: "the host was loading data",
+    PEERS: "a recorded wait",
+    QUEUED: "the next work was launched and had not started",
+    UNKNOWN: "nobody knows, as its launch is not in the trace",
+    ENDS: "before the first or after the last work traced",
+}
+_WHY_CPU = _WHY | {HOST: "the computing thread was in none of its operators"}
+_WHY_BESIDE = {
+    COLLECTIVE: "waits for a collective",
+    COPY: "waits for a copy",
+    HOST: "its next kernel had not been launched",
+    UNKNOWN: "unknown",
+}
+_DETAILED = 12
+"""From here on there is room for the causes of the chosen rank."""
+
+_FEWEST_ROWS = 4
+
+
+@dataclass(frozen=True)
+class Idles:
+    shares: IdleShares = NOTHING
+    whole: RankIdle | None = None
+    profiled: Profiled = UNASKED
+
+
+def question(scene: Scene) -> Idles:
+    """The idle time of every rank of the run that is looked at, and the mean over them."""
+    run = scene.run
+    if run is None:
+        return Idles()
+    found = idle_shares(run)
+    return Idles(found, mean(found.ranks) if found.ranks else None, profiled(scene))
+
+
+def count(answer: Idles) -> int:
+    return len(answer.shares.ranks)
+
+
+def draw(answer: Idles, frame: Frame) -> list[Strip]:
+    """The reading, a row for each rank, and for the chosen one what its idle time is made of."""
+    ranks = answer.shares.ranks
+    if answer.whole is None:
+        return note(empty(answer.profiled, PANEL.promise, what="why devices were idle", fills=_FILLS), frame)
+    at = min(frame.picked, len(ranks) - 1)
+    said = wrapped(printable(reading(answer)), max(frame.width - 1, 1), 2 if frame.height < 9 else 4)
+    lines: list[Line] = [[(" " + line, "text")] for line in said]
+    legend = _legend(ranks, frame)
+    room = frame.height - len(lines) - 1 - len(legend)
+    if room < 1:
+        return strips(lines, frame.width, frame.height, frame.look)
+    about = detail(ranks[at], frame) if frame.height >= _DETAILED else []
+    columns = placed(columns_of(ranks), frame.width)
+    fewest = min(len(ranks), _FEWEST_ROWS, room)
+    rows = _rows(ranks, at, max(room - len(about) - 1, fewest) if about else room, columns, frame)
+    left = room - len(rows) - 1
+    about = [[], *about[:left]] if left > 1 else []
+    return strips([*lines, heading(columns), *rows, *legend, *about], frame.width, frame.height, frame.look)
+
+
+def _rows(ranks: tuple[RankIdle, ...], at: int, room: int, columns: tuple[Placed, ...], frame: Frame) -> list[Line]:
+    """As many as there is room for, the chosen one among them; the last line tells of the rest."""
+    longest = max(one.idle_ns + sum(one.beside.values()) for one in ranks)
+    seen = max(room - 1, 1) if len(ranks) > room else max(room, 1)
+    first = min(max(at - seen + 1, 0), max(len(ranks) - seen, 0))
+    shown = list(enumerate(ranks))[first : first + seen]
+    lines: list[Line] = [
+        rank_row(one, bar(one), longest, columns, frame, is_chosen=number == at) for number, one in shown
+    ]
+    rest = [one for number, one in enumerate(ranks) if not first <= number < first + seen]
+    if rest and room > 1:
+        idle_ns = [one.idle_ns for one in rest]
+        words = f"   {len(rest)} more: {milliseconds(min(idle_ns))} to {milliseconds(max(idle_ns))} ms idle"
+        lines.append([(words, "quiet")])
+    return lines
+
+
+def bar(one: RankIdle) -> list[tuple[str, float]]:
+    """Textures and times: idle by group, then what runs beside no compute."""
+    if one.why:
+        return [(MEANINGS[UNKNOWN][0], one.idle_ns)]
+    parts = [(MEANINGS[group][0], one.of(group)) for group in GROUPS]
+    # The host is late, or nobody knows, in the same textures whether something else ran or not.
+    return parts + [(MEANINGS[name][0], one.beside.get(name, 0.0)) for name in BESIDE]
+
+
+def reading(answer: Idles) -> str:
+    """How idle devices are in the mean, and for what; then what they wait for beside communication and copies."""
+    whole, ranks = answer.whole, answer.shares.ranks
+    assert whole is not None
+    each = "a step" if whole.steps else "traced"
+    over = f", mean of {counted(len(ranks), 'rank')}" if len(ranks) > 1 else ""
+    share = percent(ratio(whole.idle_ns, whole.span_ns))
+    said = f"Idle {milliseconds(whole.idle_ns)} of {milliseconds(whole.span_ns)} ms {each} ({share}{over})"
+    if whole.why:
+        return f"{said}. Cannot say why: {whole.why}"
+    why = _WHY_CPU if whole.device_kind == "cpu" else _WHY
+    groups = sorted((group for group in GROUPS if whole.of(group) > 0), key=lambda group: -whole.of(group))
+    parts = [f"{milliseconds(whole.of(group))} ms {why[group]}" for group in groups[:2]]
+    said += f": {', '.join(parts)}" if parts else ""
+    most = max(whole.beside, key=lambda name: whole.beside[name], default="")
+    if most:
+        total_ns = sum(whole.beside.values())
+        said += f". {milliseconds(total_ns)} ms more without compute, only communication or copies: "
+        said += f"{milliseconds(whole.beside[most])} ms {_WHY_BESIDE[most]}"
+    if answer.shares.others:
+        said += f". Rank {ranges(answer.shares.others)}: no complete step"
+    return said
+
+
+def _legend(ranks: tuple[RankIdle, ...], frame: Frame) -> list[Line]:
+    """The textures that are drawn, on as many lines as they need."""
+    drawn = {meaning for one in ranks for meaning, ns in bar(one) if ns > 0}
+    lines: list[list[Piece]] = [[]]
+    for meaning, word in MEANINGS.values():
+        if meaning not in drawn:
+            continue
+        pieces: list[Piece] = [(" ", "text"), (texture(meaning, frame.look), meaning), (f" {word} ", "quiet")]
+        if lines[-1] and cells([*lines[-1], *pieces]) > frame.width:
+            lines.append([])
+        lines[-1] += pieces
+    return list(lines[: 1 if frame.height < 9 else 2]) if drawn and frame.height >= 6 else []
+
+
+_FILLS = "how long each device is idle, and what it waits for"
+
+
+def _fresh(answer: Idles) -> Fresh:
+    return answer.profiled.fresh if answer.whole is not None else Fresh()
+
+
+PANEL = Panel(
+    name="idle",
+    title="idle & launches",
+    number=13,
+    key="I",
+    promise="How long each device is idle and for what: the host, data, other ranks, a copy; how launches keep up.",
+    question=question,
+    draw=draw,
+    fresh=_fresh,
+    depends=depends,
+    of=("recording", "traces"),
+    suits=suits,
+    count=count,
+)
