@@ -114,7 +114,7 @@ def test_it_says_what_its_shares_are_of() -> None:
     shown = " ".join(" ".join(lines(answered(fed()), SIZES["wide"])).split())
     assert "gemm_kernel<float, 128, 64>" in shown
     assert "takes 44.0 of 81.5 ms of device work a step (54.0 %)" in shown
-    assert "ms and calls: mean of a step of a rank, added up over what runs at once" in shown
+    assert "ms, calls: per step and rank; what runs at once is added up" in shown
 
 
 def test_without_steps_it_is_all_that_was_traced() -> None:

@@ -1,7 +1,7 @@
 """A made GPU run whose host, launches, modules and collectives are known: what panels of causes are tried on.
 
 In each step of 100 ms every rank loads data for 4, computes in a module and in another, communicates beside its
-backward pass and after it, and ends with an optimizer that launches late. Rank 1 computes 10 ms longer than the others.
+backward pass and after it, waits for that, and ends with an optimizer that launches late. Rank 1 computes 10 ms longer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def step_of(at: int, late: int) -> list[Made]:
         host(ms(4), ms(9), "nn.Module: Block_0", rule=FRAME),
         host(ms(9.5), ms(20), "nn.Module: Head_0", rule=FRAME),
         host(ms(22), ms(60), "autograd::engine::evaluate_function: MmBackward0", lane="autograd"),
-        host(ms(70), ms(90), "Optimizer.step#AdamW.step", rule=ANNOTATION),
+        host(ms(62), ms(76), "cudaStreamSynchronize"),
+        host(ms(77), ms(90), "Optimizer.step#AdamW.step", rule=ANNOTATION),
         kernel(ms(6), ms(30 + late), forward, GEMM),
         kernel(ms(30 + late), ms(40 + late), norm, HOSTILE),
         kernel(ms(40 + late), ms(60), backward, GEMM),

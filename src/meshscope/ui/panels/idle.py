@@ -26,7 +26,7 @@ from meshscope.ui.marks.cells import Line, Piece, cells, strips, wrapped
 from meshscope.ui.marks.table import Placed, heading, placed
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import Frame, Fresh, Panel, note
-from meshscope.ui.panels.idle_rows import columns_of, detail, rank_row
+from meshscope.ui.panels.idle_rows import DIVIDER, columns_of, detail, rank_row
 from meshscope.ui.profiled import UNASKED, Profiled, depends, empty, profiled, suits
 from meshscope.ui.scene import Scene
 from meshscope.units import counted, milliseconds, percent, printable, ranges, ratio
@@ -43,25 +43,15 @@ MEANINGS = {
 }
 """Of each group of idle time, and of what is waited for beside, its texture and what it is called."""
 
-_WHY = {
-    HOST: "the host had not launched the next work",
-    DATA: "the host was loading data",
-    PEERS: "a recorded wait",
-    QUEUED: "the next work was launched and had not started",
-    UNKNOWN: "nobody knows, as its launch is not in the trace",
-    ENDS: "before the first or after the last work traced",
-}
-_WHY_CPU = _WHY | {HOST: "the computing thread was in none of its operators"}
-_WHY_BESIDE = {
-    COLLECTIVE: "waits for a collective",
-    COPY: "waits for a copy",
-    HOST: "its next kernel had not been launched",
-    UNKNOWN: "unknown",
-}
 _DETAILED = 12
 """From here on there is room for the causes of the chosen rank."""
 
 _FEWEST_ROWS = 4
+_LEAST_FRAC = 0.005
+"""Less than this is too little to be named at first sight."""
+
+_BRIEF = 60
+"""Under this width only the most important is said."""
 
 
 @dataclass(frozen=True)
@@ -90,14 +80,15 @@ def draw(answer: Idles, frame: Frame) -> list[Strip]:
     if answer.whole is None:
         return note(empty(answer.profiled, PANEL.promise, what="why devices were idle", fills=_FILLS), frame)
     at = min(frame.picked, len(ranks) - 1)
-    said = wrapped(printable(reading(answer)), max(frame.width - 1, 1), 2 if frame.height < 9 else 4)
+    words = reading(answer, is_brief=frame.width < _BRIEF)
+    said = wrapped(printable(words), max(frame.width - 1, 1), 2 if frame.height < 9 else 4)
     lines: list[Line] = [[(" " + line, "text")] for line in said]
     legend = _legend(ranks, frame)
     room = frame.height - len(lines) - 1 - len(legend)
     if room < 1:
         return strips(lines, frame.width, frame.height, frame.look)
     about = detail(ranks[at], frame) if frame.height >= _DETAILED else []
-    columns = placed(columns_of(ranks), frame.width)
+    columns = placed(columns_of(ranks, frame.width), frame.width)
     fewest = min(len(ranks), _FEWEST_ROWS, room)
     rows = _rows(ranks, at, max(room - len(about) - 1, fewest) if about else room, columns, frame)
     left = room - len(rows) - 1
@@ -112,7 +103,8 @@ def _rows(ranks: tuple[RankIdle, ...], at: int, room: int, columns: tuple[Placed
     first = min(max(at - seen + 1, 0), max(len(ranks) - seen, 0))
     shown = list(enumerate(ranks))[first : first + seen]
     lines: list[Line] = [
-        rank_row(one, bar(one), longest, columns, frame, is_chosen=number == at) for number, one in shown
+        rank_row(one, (idle_parts(one), beside_parts(one)), longest, columns, frame, is_chosen=number == at)
+        for number, one in shown
     ]
     rest = [one for number, one in enumerate(ranks) if not first <= number < first + seen]
     if rest and room > 1:
@@ -122,34 +114,42 @@ def _rows(ranks: tuple[RankIdle, ...], at: int, room: int, columns: tuple[Placed
     return lines
 
 
-def bar(one: RankIdle) -> list[tuple[str, float]]:
-    """Textures and times: idle by group, then what runs beside no compute."""
+def idle_parts(one: RankIdle) -> list[tuple[str, float]]:
+    """Textures and times of a rank's idle time, by group."""
     if one.why:
         return [(MEANINGS[UNKNOWN][0], one.idle_ns)]
-    parts = [(MEANINGS[group][0], one.of(group)) for group in GROUPS]
-    # The host is late, or nobody knows, in the same textures whether something else ran or not.
-    return parts + [(MEANINGS[name][0], one.beside.get(name, 0.0)) for name in BESIDE]
+    return [(MEANINGS[group][0], one.of(group)) for group in GROUPS]
 
 
-def reading(answer: Idles) -> str:
+def beside_parts(one: RankIdle) -> list[tuple[str, float]]:
+    """The same of the time in which only communication or copies run."""
+    return [(MEANINGS[name][0], one.beside.get(name, 0.0)) for name in BESIDE]
+
+
+def word(group: str, device_kind: str) -> str:
+    """What a group is called: a CPU rank launches nothing, its thread just does something else than compute."""
+    return "not in operators" if group == HOST and device_kind == "cpu" else MEANINGS[group][1]
+
+
+def reading(answer: Idles, *, is_brief: bool = False) -> str:
     """How idle devices are in the mean, and for what; then what they wait for beside communication and copies."""
     whole, ranks = answer.whole, answer.shares.ranks
     assert whole is not None
     each = "a step" if whole.steps else "traced"
-    over = f", mean of {counted(len(ranks), 'rank')}" if len(ranks) > 1 else ""
+    over = f", mean of {counted(len(ranks), 'rank')}" if len(ranks) > 1 and not is_brief else ""
     share = percent(ratio(whole.idle_ns, whole.span_ns))
     said = f"Idle {milliseconds(whole.idle_ns)} of {milliseconds(whole.span_ns)} ms {each} ({share}{over})"
     if whole.why:
         return f"{said}. Cannot say why: {whole.why}"
-    why = _WHY_CPU if whole.device_kind == "cpu" else _WHY
-    groups = sorted((group for group in GROUPS if whole.of(group) > 0), key=lambda group: -whole.of(group))
-    parts = [f"{milliseconds(whole.of(group))} ms {why[group]}" for group in groups[:2]]
+    material = [group for group in GROUPS if whole.of(group) >= _LEAST_FRAC * whole.idle_ns]
+    groups = sorted(material, key=lambda group: -whole.of(group))
+    parts = [f"{word(group, whole.device_kind)} {milliseconds(whole.of(group))} ms" for group in groups[:2]]
     said += f": {', '.join(parts)}" if parts else ""
     most = max(whole.beside, key=lambda name: whole.beside[name], default="")
-    if most:
+    if most and not is_brief:
         total_ns = sum(whole.beside.values())
-        said += f". {milliseconds(total_ns)} ms more without compute, only communication or copies: "
-        said += f"{milliseconds(whole.beside[most])} ms {_WHY_BESIDE[most]}"
+        said += f". Another {milliseconds(total_ns)} ms only communication or copies run: "
+        said += f"{MEANINGS[most][1]} {milliseconds(whole.beside[most])} ms"
     if answer.shares.others:
         said += f". Rank {ranges(answer.shares.others)}: no complete step"
     return said
@@ -157,16 +157,21 @@ def reading(answer: Idles) -> str:
 
 def _legend(ranks: tuple[RankIdle, ...], frame: Frame) -> list[Line]:
     """The textures that are drawn, on as many lines as they need."""
-    drawn = {meaning for one in ranks for meaning, ns in bar(one) if ns > 0}
+    least_ns = _LEAST_FRAC * max(one.idle_ns + sum(one.beside.values()) for one in ranks)
+    drawn = {meaning for one in ranks for meaning, ns in (*idle_parts(one), *beside_parts(one)) if ns > least_ns}
+    told = [
+        [(texture(meaning, frame.look), meaning), (f" {word(group, ranks[0].device_kind)} ", "quiet")]
+        for group, (meaning, _) in MEANINGS.items()
+        if meaning in drawn
+    ]
+    if any(one.beside for one in ranks):
+        told.append([(DIVIDER, "text"), (" only communication or copies run", "quiet")])
     lines: list[list[Piece]] = [[]]
-    for meaning, word in MEANINGS.values():
-        if meaning not in drawn:
-            continue
-        pieces: list[Piece] = [(" ", "text"), (texture(meaning, frame.look), meaning), (f" {word} ", "quiet")]
-        if lines[-1] and cells([*lines[-1], *pieces]) > frame.width:
+    for pieces in told:
+        if lines[-1] and cells([*lines[-1], *pieces]) + 1 > frame.width:
             lines.append([])
-        lines[-1] += pieces
-    return list(lines[: 1 if frame.height < 9 else 2]) if drawn and frame.height >= 6 else []
+        lines[-1] += [(" ", "text"), *pieces]
+    return list(lines[: 1 if frame.height < 9 else 3]) if drawn and frame.height >= 6 else []
 
 
 _FILLS = "how long each device is idle, and what it waits for"

@@ -14,7 +14,7 @@ from meshscope.ui.panel import Frame
 from meshscope.ui.words import whole_percent
 from meshscope.units import UNKNOWN, duration, milliseconds, percent, printable, ratio
 
-_NAME = Column("name", " kernel or operator", 14, is_text=True, grows=True, most=72, least=10)
+_NAME = Column("name", " kernel or operator", 26, is_text=True, grows=True, most=72, least=17)
 _BAR = Column("bar", "", 8, rank=5, is_text=True, grows=True, most=28)
 _SHARE = Column("share", "share", 7)
 _CALLS = Column("calls", "calls", 6, rank=1)
@@ -32,6 +32,7 @@ _ROOMY = 14
 _FIRST = 5
 _LONGEST_SAID = 36
 _SIGNATURE = re.compile(r"^void ((\(anonymous namespace\)|\w+)::)*(?=\w)")
+_ARGUMENTS = re.compile(r"[<(].*", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def reading(found: Grouping) -> str:
     if not found.rows:
         return f"No device work stands in a known {found.by}."
     first = max(found.rows, key=lambda one: one.ns)
-    name = clip(printable(brief(first.name)), _LONGEST_SAID) or "(no name)"
+    name = clip(printable(briefest(first.name)), _LONGEST_SAID) or "(no name)"
     each = " a step" if found.is_stepped else " traced"
     of = "of the phases' time" if found.is_union else "of device work"
     said = f"{name} takes {_ms(first.ns)} of {_ms(found.of_ns)} ms {of}{each} ({percent(first.frac)})"
@@ -106,6 +107,11 @@ def _ms(value_ns: float) -> str:
 def brief(name: str) -> str:
     """A kernel's name without the result and the namespaces that a C++ signature begins with."""
     return _SIGNATURE.sub("", name)
+
+
+def briefest(name: str) -> str:
+    """Without its arguments as well."""
+    return _ARGUMENTS.sub("", brief(name)) or name
 
 
 def _columns(found: Grouping) -> list[Column]:
@@ -193,7 +199,9 @@ def _below(found: Grouping, others: Sequence[str], frame: Frame) -> list[Line]:
 
 
 def _of(found: Grouping) -> str:
-    what = "united over what runs at once" if found.is_union else "added up over what runs at once"
-    each = "mean of a step of a rank" if found.is_stepped else "all that was traced"
-    single = "; p50, p95 and mean are of all calls traced" if found.by == "name" else ""
-    return f"ms and calls: {each}, {what}{single}" if found.by == "name" else f"ms: {each}, {what}"
+    each = "per step and rank" if found.is_stepped else "of all that was traced"
+    if found.is_union:
+        return f"ms: {each}; what runs at once in a phase counts once"
+    if found.by != "name":
+        return f"ms: {each}; what runs at once is added up"
+    return f"ms, calls: {each}; what runs at once is added up; p50, p95, mean: of all calls traced"

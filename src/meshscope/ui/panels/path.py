@@ -8,9 +8,9 @@ from textual.strip import Strip
 
 from meshscope.analysis.critical_path import CriticalPath, critical_paths, doubts
 from meshscope.analysis.path_course import RankCourse, courses
-from meshscope.analysis.what_if import BUCKET, EVEN, FREE, HOST, TWICE
+from meshscope.analysis.what_if import EVEN, FREE, HOST, TWICE
 from meshscope.ui.marks.bars import stacked
-from meshscope.ui.marks.cells import Line, Piece, cells, clip, strips, wrapped
+from meshscope.ui.marks.cells import Line, Piece, cells, strips, wrapped
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import Frame, Fresh, Panel, note
 from meshscope.ui.panels.path_rows import legs, what_ifs, works
@@ -31,14 +31,14 @@ PARTS = {
 }
 """Of each part of the path its texture and what it is called, in the order of the bar."""
 
-_ASKED = {
-    TWICE: "communication ×2 as fast",
-    FREE: "communication hidden",
-    EVEN: "no straggler",
-    HOST: "host never late",
-    BUCKET: "other bucket sizes",
+_WITH = {
+    TWICE: "with communication twice as fast",
+    FREE: "with communication hidden",
+    EVEN: "without a straggler",
+    HOST: "with a host that is never late",
 }
-_LEAST_SAVED = 0.001
+_LEAST_SAVED, _LEAST_FRAC = 0.001, 0.0005
+_TALL = 12
 MOST_RANKS = 8
 """With more of them, those that have most of the path."""
 
@@ -77,10 +77,10 @@ def draw(answer: OnPath, frame: Frame) -> list[Strip]:
     lines: list[Line] = [[(" " + line, "text")] for line in said]
     shares = [(PARTS[name][0], ratio(path.parts.get(name, 0), path.of_ns)) for name in PARTS]
     lines += [[(" ", "text"), *stacked(shares, width, frame.look)], *_legend(path, frame)]
-    for part in (what_ifs(path, _ASKED, frame), legs(path, answer.ranks, frame), works(path, frame)):
+    for part in (what_ifs(path, frame), legs(path, answer.ranks, frame), works(path, frame)):
         room = frame.height - len(lines)
         is_roomy = frame.height >= 20
-        if part and room >= min(len(part), 2) + is_roomy:
+        if part and room >= min(len(part), 3) + is_roomy:
             lines += [*([[]] if is_roomy else []), *part[: room - is_roomy]]
     return strips([*lines, *_caveat(path, frame, len(lines))], frame.width, frame.height, frame.look)
 
@@ -89,32 +89,33 @@ def reading(path: CriticalPath) -> str:
     """What most of the path is, and what would shorten it most."""
     steps = max(len(path.steps), 1)
     name = max(path.parts, key=lambda one: path.parts[one])
-    each = f" a step of {milliseconds(path.of_ns / steps)} ms" if path.steps else f" of {duration(path.of_ns)} traced"
-    most = f"{PARTS[name][1]} {milliseconds(path.parts[name] / steps)} ms"
-    said = f"Most of the critical path is {most}{each} ({percent(ratio(path.parts[name], path.of_ns))})"
+    each = f"a step of {milliseconds(path.of_ns / steps)} ms" if path.steps else f"the {duration(path.of_ns)} traced"
+    most = f"{PARTS[name][1]}, {milliseconds(path.parts[name] / steps)} ms"
+    said = f"The critical path of {each} is mostly {most} ({percent(ratio(path.parts[name], path.of_ns))})"
     asked = [one for one in path.what_ifs if one.saved_frac >= _LEAST_SAVED]
     best = max(asked, key=lambda one: one.saved_frac, default=None)
     if best is None:
         return said
-    question = f"buckets of {size(best.bucket_bytes)}" if best.bucket_bytes is not None else _ASKED[best.name]
-    saved_ns = path.of_ns / steps - best.step_ns
-    return f"{said}; {question} would take {milliseconds(saved_ns)} ms off ({percent(best.saved_frac)})"
+    question = f"with buckets of {size(best.bucket_bytes)}" if best.bucket_bytes is not None else _WITH[best.name]
+    return f"{said}; {question} it would be {milliseconds(best.step_ns)} ms (−{percent(best.saved_frac)})"
 
 
 def _legend(path: CriticalPath, frame: Frame) -> list[Line]:
     """Parts in the order of the bar with their time and share; as many lines as they need, at most three."""
     steps = max(len(path.steps), 1)
     lines: list[list[Piece]] = [[]]
-    known = [(name, path.parts[name]) for name in PARTS if path.parts.get(name)]
+    known = [(name, path.parts.get(name, 0)) for name in PARTS]
+    known = [(name, ns) for name, ns in known if ns >= _LEAST_FRAC * path.of_ns]
     for name, ns in known:
         meaning, word = PARTS[name]
-        share = f"{milliseconds(ns / steps)} ms {whole_percent(ratio(ns, path.of_ns))}"
+        time = f"{milliseconds(ns / steps)} ms " if frame.width >= 60 else ""
+        share = time + whole_percent(ratio(ns, path.of_ns))
         piece: list[Piece] = [(" ", "text"), (texture(meaning, frame.look), meaning), (f" {word} ", "quiet"),
                               (share, "text"), (" ", "text")]  # fmt: skip
         if lines[-1] and cells([*lines[-1], *piece]) > frame.width:
             lines.append([])
         lines[-1] += piece
-    return list(lines[: 1 if frame.height < 7 else 3])
+    return list(lines[: 1 if frame.height < 9 else 3])
 
 
 def _caveat(path: CriticalPath, frame: Frame, used: int) -> list[Line]:
@@ -122,10 +123,11 @@ def _caveat(path: CriticalPath, frame: Frame, used: int) -> list[Line]:
     said = "each: a replay with that one thing changed and no other effect" if path.what_ifs else ""
     if path.is_unchecked:
         said += ("; " if said else "") + "no wait of a host for its device is recorded"
-    if not said or used + 1 > frame.height:
+    room = min(frame.height - used, 3)
+    if not said or room < 1 or frame.height < _TALL:
         return []
-    gap: list[Line] = [[]] if used + 2 <= frame.height and frame.height >= 20 else []
-    return [*gap, [(clip(" " + said, frame.width), "faint")]]
+    gap: list[Line] = [[]] if room > 1 else []
+    return [*gap, *([(" " + line, "faint")] for line in wrapped(said, max(frame.width - 1, 1), max(room - 1, 1)))]
 
 
 def _empty(answer: OnPath) -> str:

@@ -2,43 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from meshscope.analysis.critical_path import CriticalPath
 from meshscope.analysis.path_course import RankCourse, within
-from meshscope.analysis.what_if import WhatIf
+from meshscope.analysis.what_if import BUCKET, EVEN, FREE, HOST, TWICE, WhatIf
 from meshscope.ui.look import Look
 from meshscope.ui.marks.bars import length
 from meshscope.ui.marks.cells import Line, Piece, clip
 from meshscope.ui.marks.table import Column, Placed, heading, placed, row
 from meshscope.ui.palette import heat
 from meshscope.ui.panel import Frame
-from meshscope.ui.panels.kernel_rows import brief
+from meshscope.ui.panels.kernel_rows import brief, calls
 from meshscope.units import UNKNOWN, counted, milliseconds, percent, printable, ratio, size
 
-_WHAT = Column("what", " if", 21, is_text=True, grows=True, most=26, least=13)
-_BAR = Column("bar", "", 8, rank=1, is_text=True, grows=True, most=120, gap=1)
-_SAVED = Column("saved", "saves", 7, gap=1)
+_WHAT = Column("what", " what if", 26, is_text=True, grows=True, most=26, least=17)
+_BAR = Column("bar", "", 12, is_text=True, grows=True, most=120, least=7, gap=1)
+_SAVED = Column("saved", "saves", 7, rank=1, gap=1)
 
 _RANK = Column("rank", "rank", 5)
-_ON = Column("on", "when it is on it", 10, is_text=True, grows=True, most=160, least=6, gap=1)
-_LEGS = Column("legs", "times", 6, rank=1, gap=1)
+_ON = Column("on", "when the path is on it", 10, is_text=True, grows=True, most=160, least=6, gap=1)
+_LEGS = Column("legs", "visits", 6, rank=1, gap=1)
 _SHARE = Column("share", "share", 7, gap=1)
 
 _WORK = Column("name", " longest on the path", 20, is_text=True, grows=True, most=90, least=12)
 _PART = Column("part", "as", 13, rank=2, is_text=True)
-_COUNT = Column("count", "times", 6, rank=1)
+_COUNT = Column("count", "calls", 6, rank=1)
 
 _MOST_WORKS = 8
+
+_ASKED = {
+    TWICE: ("communication ×2 as fast", "comm. ×2 as fast"),
+    FREE: ("communication hidden", "comm. hidden"),
+    EVEN: ("no straggler", "no straggler"),
+    HOST: ("host never late", "host never late"),
+    BUCKET: ("other bucket sizes", "other buckets"),
+}
+"""What is asked, and the same where there is little room."""
 
 
 def _time(path: CriticalPath, width: int = 8) -> Column:
     return Column("ns", "ms/step" if path.steps else "ms", width, gap=1)
 
 
-def what_ifs(path: CriticalPath, asked: Mapping[str, str], frame: Frame) -> list[Line]:
+def what_ifs(path: CriticalPath, frame: Frame) -> list[Line]:
     """As it was measured, then each change with the time that is left and, in dots, what it takes off.
 
     What cannot be said is told with its reason in place of a bar.
@@ -51,10 +60,15 @@ def what_ifs(path: CriticalPath, asked: Mapping[str, str], frame: Frame) -> list
     answers = [one for one in path.what_ifs if one.bucket_bytes is None]
     buckets = _buckets(path, most=1 if frame.height < 20 else 8)
     lines: list[Line] = [heading(columns), _measured(each_ns, longest_ns, columns, frame)]
-    lines += [_answer(asked[one.name], one, (each_ns, longest_ns), columns, frame) for one in answers]
+    lines += [_answer(_asked(one.name, columns), one, (each_ns, longest_ns), columns, frame) for one in answers]
     lines += [_answer(f"buckets of {size(one.bucket_bytes or 0)}", one, (each_ns, longest_ns), columns, frame)
               for one in buckets]  # fmt: skip
-    return [*lines, *(_untold(asked.get(name, name), why, frame) for name, why in path.untold)]
+    return [*lines, *(_untold(_asked(name, columns), why, frame) for name, why in path.untold)]
+
+
+def _asked(name: str, columns: tuple[Placed, ...]) -> str:
+    full, short = _ASKED.get(name, (name, name))
+    return full if len(full) < _width(columns, "what") else short
 
 
 def _buckets(path: CriticalPath, most: int) -> list[WhatIf]:
@@ -66,7 +80,7 @@ def _buckets(path: CriticalPath, most: int) -> list[WhatIf]:
 def _measured(each_ns: float, longest_ns: float, columns: tuple[Placed, ...], frame: Frame) -> list[Piece]:
     width = _width(columns, "bar")
     content: dict[str, list[Piece]] = {
-        "what": [(" as it was measured", "strong")],
+        "what": [(" as measured", "strong")],
         "bar": length(ratio(each_ns, longest_ns), width, "strong", frame.look),
         "ns": [(milliseconds(each_ns), "strong")],
     }
@@ -107,6 +121,9 @@ def legs(path: CriticalPath, ranks: Sequence[RankCourse], frame: Frame) -> list[
     """When the path is on each of ``ranks``, from its beginning to its end."""
     if len(path.ranks) < 2:
         return []
+    if not path.switches:
+        only = "; ".join([f" it stays on rank {ranks[0].rank}" if ranks else "", _rest(path, ranks)])
+        return [[(clip(only.removesuffix("; "), frame.width), "text")]]
     columns = placed((_RANK, _ON, _time(path), _SHARE, _LEGS), frame.width)
     said = f" it goes from rank to rank {counted(path.switches, 'time')}"
     found: list[Line] = [[(clip(said, frame.width), "text")], heading(columns)]
@@ -156,7 +173,7 @@ def _work(path: CriticalPath, number: int, columns: tuple[Placed, ...]) -> list[
     content: dict[str, list[Piece]] = {
         "name": [(" ", "text"), (clip(printable(brief(one.name)) or "(no name)", _width(columns, "name") - 1), "text")],
         "part": [(one.part.partition("_and_")[0], "quiet")],
-        "count": [(str(one.count), "text")],
+        "count": [(calls(one.count / max(len(path.steps), 1)), "text")],
         "ns": [(milliseconds(one.total_ns / max(len(path.steps), 1)), "text")],
         "share": [(percent(ratio(one.total_ns, path.of_ns)), "text")],
     }
