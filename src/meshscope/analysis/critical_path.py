@@ -7,6 +7,7 @@ before all have come. Time that no dependency explains stays with what it came b
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 
@@ -109,6 +110,18 @@ def of_round(windows: Round, world: int) -> CriticalPath | None:
     """The path of some windows, None where they have none; ``world`` is how many ranks there are, 0 if unknown."""
     found = measure(windows, world)
     return _path(found, found.graph) if found.graph is not None and found.graph.length_ns > 0 else None
+
+
+def marked_step_ns(path: CriticalPath, run: Run) -> float:
+    """How long a step of the path takes between its marks, in the mean over ranks; NaN where there are none.
+
+    That is not always the path's own: a device comes to a step when it is through with the one before, which may be
+    long after its host, and ranks do not begin together.
+    """
+    windows = [one for one in run.windows if one.rank in path.ranks and set(path.steps) <= set(one.steps)]
+    lengths_ns = [one.step_ns[np.isin(one.steps, path.steps)] @ np.array([-1, 1]) for one in windows]
+    known = [one for one in lengths_ns if len(one)]
+    return float(np.mean(np.concatenate(known))) if known else math.nan
 
 
 def doubts(run: Run) -> tuple[tuple[str, str], ...]:

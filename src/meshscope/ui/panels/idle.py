@@ -38,8 +38,8 @@ MEANINGS = {
     QUEUED: ("launch", "queued"),
     UNKNOWN: ("idle", "unknown"),
     ENDS: ("late", "ends of trace"),
-    COLLECTIVE: ("exposed", "for a collective"),
-    COPY: ("copy", "for a copy"),
+    COLLECTIVE: ("exposed", "waits for a collective"),
+    COPY: ("copy", "waits for a copy"),
 }
 """Of each group of idle time, and of what is waited for beside, its texture and what it is called."""
 

@@ -32,6 +32,7 @@ _ROOMY = 14
 _FIRST = 5
 _LONGEST_SAID = 36
 _SIGNATURE = re.compile(r"^void ((\(anonymous namespace\)|\w+)::)*(?=\w)")
+_NAMESPACES = re.compile(r"\b(at::native|at|c10)::|\(anonymous namespace\)::")
 _ARGUMENTS = re.compile(r"[<(].*", re.DOTALL)
 
 
@@ -105,8 +106,8 @@ def _ms(value_ns: float) -> str:
 
 
 def brief(name: str) -> str:
-    """A kernel's name without the result and the namespaces that a C++ signature begins with."""
-    return _SIGNATURE.sub("", name)
+    """A kernel's name without the result and the namespaces of a C++ signature, where what differs comes sooner."""
+    return _NAMESPACES.sub("", _SIGNATURE.sub("", name)) if name.startswith("void ") else name
 
 
 def briefest(name: str) -> str:

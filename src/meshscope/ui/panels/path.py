@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from textual.strip import Strip
 
-from meshscope.analysis.critical_path import CriticalPath, critical_paths, doubts
+from meshscope.analysis.critical_path import CriticalPath, critical_paths, doubts, marked_step_ns
 from meshscope.analysis.path_course import RankCourse, courses
 from meshscope.analysis.what_if import EVEN, FREE, HOST, TWICE
 from meshscope.ui.marks.bars import stacked
@@ -17,7 +18,7 @@ from meshscope.ui.panels.path_rows import legs, what_ifs, works
 from meshscope.ui.profiled import UNASKED, Profiled, depends, empty, profiled, suits
 from meshscope.ui.scene import Scene
 from meshscope.ui.words import steps_of, whole_percent
-from meshscope.units import counted, duration, milliseconds, percent, printable, ratio, size
+from meshscope.units import counted, milliseconds, percent, printable, ratio, size
 
 PARTS = {
     "compute": ("compute", "compute"),
@@ -31,13 +32,19 @@ PARTS = {
 }
 """Of each part of the path its texture and what it is called, in the order of the bar."""
 
+_LARGEST = {
+    "communication_and_waiting": "communication with waiting in it",
+    "launch": "from launch to start",
+    "late_start": "a rank that began late",
+    "delay": "delays that nothing explains",
+}
 _WITH = {
     TWICE: "with communication twice as fast",
     FREE: "with communication hidden",
     EVEN: "without a straggler",
     HOST: "with a host that is never late",
 }
-_LEAST_SAVED, _LEAST_FRAC = 0.001, 0.0005
+_LEAST_SAVED, _LEAST_FRAC, _LEAST_APART = 0.001, 0.005, 0.02
 _TALL = 12
 MOST_RANKS = 8
 """With more of them, those that have most of the path."""
@@ -45,12 +52,16 @@ MOST_RANKS = 8
 
 @dataclass(frozen=True)
 class OnPath:
-    """The newest of ``rounds`` rounds of windows that have a path; ``why`` says why there is none."""
+    """The newest of ``rounds`` rounds of windows that have a path; ``why`` says why there is none.
+
+    ``marked_ns`` is how long its mean step takes between the marks of steps.
+    """
 
     path: CriticalPath | None = None
     ranks: tuple[RankCourse, ...] = ()
     rounds: int = 0
     why: str = ""
+    marked_ns: float = math.nan
     profiled: Profiled = UNASKED
 
 
@@ -64,7 +75,8 @@ def question(scene: Scene) -> OnPath:
     found = critical_paths(run)
     why = "; ".join(why for what, why in doubts(run) if what == "critical_path")
     ranks = courses(found[-1], MOST_RANKS) if found else ()
-    return OnPath(found[-1] if found else None, ranks, len(found), why, profiled(scene))
+    marked_ns = marked_step_ns(found[-1], run) if found else math.nan
+    return OnPath(found[-1] if found else None, ranks, len(found), why, marked_ns, profiled(scene))
 
 
 def draw(answer: OnPath, frame: Frame) -> list[Strip]:
@@ -82,16 +94,17 @@ def draw(answer: OnPath, frame: Frame) -> list[Strip]:
         is_roomy = frame.height >= 20
         if part and room >= min(len(part), 3) + is_roomy:
             lines += [*([[]] if is_roomy else []), *part[: room - is_roomy]]
-    return strips([*lines, *_caveat(path, frame, len(lines))], frame.width, frame.height, frame.look)
+    return strips([*lines, *_caveat(answer, path, frame, len(lines))], frame.width, frame.height, frame.look)
 
 
 def reading(path: CriticalPath) -> str:
     """What most of the path is, and what would shorten it most."""
     steps = max(len(path.steps), 1)
     name = max(path.parts, key=lambda one: path.parts[one])
-    each = f"a step of {milliseconds(path.of_ns / steps)} ms" if path.steps else f"the {duration(path.of_ns)} traced"
-    most = f"{PARTS[name][1]}, {milliseconds(path.parts[name] / steps)} ms"
-    said = f"The critical path of {each} is mostly {most} ({percent(ratio(path.parts[name], path.of_ns))})"
+    whole = milliseconds(path.of_ns / steps)
+    each = f"a step's critical path ({whole} ms)" if path.steps else f"the critical path ({whole} ms traced)"
+    most = f"{_LARGEST.get(name, PARTS[name][1])}, {milliseconds(path.parts[name] / steps)} ms"
+    said = f"Largest part of {each}: {most} ({percent(ratio(path.parts[name], path.of_ns))})"
     asked = [one for one in path.what_ifs if one.saved_frac >= _LEAST_SAVED]
     best = max(asked, key=lambda one: one.saved_frac, default=None)
     if best is None:
@@ -118,11 +131,15 @@ def _legend(path: CriticalPath, frame: Frame) -> list[Line]:
     return list(lines[: 1 if frame.height < 9 else 3])
 
 
-def _caveat(path: CriticalPath, frame: Frame, used: int) -> list[Line]:
+def _caveat(answer: OnPath, path: CriticalPath, frame: Frame, used: int) -> list[Line]:
     """What the replays leave out, where there is room for it."""
-    said = "each: a replay with that one thing changed and no other effect" if path.what_ifs else ""
-    if path.is_unchecked:
-        said += ("; " if said else "") + "no wait of a host for its device is recorded"
+    words = ["each is a replay with that one thing changed and no other effect"] if path.what_ifs else []
+    words += ["no wait of a host for its device is recorded"] if path.is_unchecked else []
+    each_ns = path.of_ns / max(len(path.steps), 1)
+    if path.steps and abs(each_ns - answer.marked_ns) > _LEAST_APART * each_ns:
+        marked = f"by its marks a step takes {milliseconds(answer.marked_ns)} ms"
+        words.append(f"{marked}: the path goes from where the first rank begins to where the last one's work ends")
+    said = "; ".join(words)
     room = min(frame.height - used, 3)
     if not said or room < 1 or frame.height < _TALL:
         return []

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from meshscope.analysis.critical_path import CriticalPath
+from meshscope.analysis.critical_path import CriticalPath, OnPath
 from meshscope.analysis.path_course import RankCourse, within
 from meshscope.analysis.what_if import BUCKET, EVEN, FREE, HOST, TWICE, WhatIf
 from meshscope.ui.look import Look
@@ -31,7 +31,7 @@ _WORK = Column("name", " longest on the path", 20, is_text=True, grows=True, mos
 _PART = Column("part", "as", 13, rank=2, is_text=True)
 _COUNT = Column("count", "calls", 6, rank=1)
 
-_MOST_WORKS = 8
+_MOST_WORKS, _LEAST_FRAC = 8, 0.0005
 
 _ASKED = {
     TWICE: ("communication ×2 as fast", "comm. ×2 as fast"),
@@ -162,14 +162,14 @@ def _marks(path: CriticalPath, one: RankCourse, width: int, look: Look) -> str:
 
 def works(path: CriticalPath, frame: Frame) -> list[Line]:
     """The named work with most of the path."""
-    if not path.works:
+    found = [one for one in path.works[:_MOST_WORKS] if one.total_ns >= _LEAST_FRAC * path.of_ns]
+    if not found:
         return []
     columns = placed((_WORK, _PART, _COUNT, _time(path), _SHARE), frame.width)
-    return [heading(columns), *(_work(path, number, columns) for number in range(min(len(path.works), _MOST_WORKS)))]
+    return [heading(columns), *(_work(path, one, columns) for one in found)]
 
 
-def _work(path: CriticalPath, number: int, columns: tuple[Placed, ...]) -> list[Piece]:
-    one = path.works[number]
+def _work(path: CriticalPath, one: OnPath, columns: tuple[Placed, ...]) -> list[Piece]:
     content: dict[str, list[Piece]] = {
         "name": [(" ", "text"), (clip(printable(brief(one.name)) or "(no name)", _width(columns, "name") - 1), "text")],
         "part": [(one.part.partition("_and_")[0], "quiet")],
