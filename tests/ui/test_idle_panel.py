@@ -9,7 +9,7 @@ from typing import Any
 
 import made
 import pytest
-from fed import fed
+from fed import fed, recorded
 
 from meshscope.analysis.explaining import explanations
 from meshscope.reports.idle_json import idle_json
@@ -23,7 +23,6 @@ from meshscope.ui.scene import Scene, Stance
 from meshscope.units import duration, milliseconds, percent, ratio
 
 SIZES = {"least": (36, 7), "narrow": (37, 12), "middle": (71, 18), "wide": (118, 30), "widest": (216, 50)}
-RECORDED = Path(__file__).parents[2] / "recordings" / "tiny-4-cpu-ranks"
 
 
 def answered(run: Run, **about: Any) -> Idles:
@@ -69,8 +68,7 @@ def test_a_ranks_parts_add_up_to_its_time_without_compute() -> None:
 
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp", "torch-single"])
 def test_what_it_shows_is_what_analyze_says(strategy: str) -> None:
-    _, runs = Gallery(RECORDED).at(2**62)
-    run = next(one for one in runs if one.name == strategy)
+    run = recorded()[strategy]
     told, _ = idle_json(run)
     answer = answered(run)
     ranks = {one.rank: one for one in answer.shares.ranks}

@@ -10,7 +10,7 @@ from typing import Any
 import made
 import numpy as np
 import pytest
-from fed import fed
+from fed import fed, recorded
 
 from meshscope.analysis.critical_path import critical_paths
 from meshscope.analysis.path_course import courses, within
@@ -23,7 +23,6 @@ from meshscope.ui.scene import Scene, Stance
 from meshscope.units import milliseconds, percent
 
 SIZES = {"least": (36, 7), "narrow": (37, 12), "middle": (71, 18), "wide": (118, 30), "widest": (216, 50)}
-RECORDED = Path(__file__).parents[2] / "recordings" / "tiny-4-cpu-ranks"
 
 
 def answered(run: Run, **about: Any) -> OnPath:
@@ -75,8 +74,7 @@ def test_the_courses_of_all_ranks_cover_the_path_once(cells: int) -> None:
 
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp", "pmap", "torch-single"])
 def test_what_it_shows_is_what_analyze_says(strategy: str) -> None:
-    _, runs = Gallery(RECORDED).at(2**62)
-    run = next(one for one in runs if one.name == strategy)
+    run = recorded()[strategy]
     told, _ = path_json(run)
     newest = told["critical_path"][-1]
     answer = answered(run)

@@ -7,6 +7,7 @@ backward pass and after it, waits for that, and ends with an optimizer that laun
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "analysis" / "support"))
@@ -15,7 +16,7 @@ from drawn import run
 from made_spans import Made, collective, copy, host, kernel, launch, window
 
 from meshscope.kinds import ANNOTATION, FRAME
-from meshscope.run import Run
+from meshscope.run import Gallery, Run
 
 MS = 1_000_000
 GEMM = "void at::native::gemm_kernel<float, 128, 64>(float*, float const*, int)"
@@ -48,6 +49,7 @@ def step_of(at: int, late: int) -> list[Made]:
     ]
 
 
+@cache
 def fed(ranks: int = 4, steps: int = 2, *, is_stepped: bool = True) -> Run:
     """``ranks`` ranks of a GPU over ``steps`` steps."""
     marks = [(number * 100 * MS, (number * 100 + 100) * MS) for number in range(steps)] if is_stepped else []
@@ -57,3 +59,10 @@ def fed(ranks: int = 4, steps: int = 2, *, is_stepped: bool = True) -> Run:
         spans = [one for number in range(steps) for one in step_of(number * 100, late)]
         windows.append(window(spans, rank=rank, steps=marks, world=ranks))
     return run(windows=windows, ranks=ranks, cores=4 * ranks)
+
+
+@cache
+def recorded() -> dict[str, Run]:
+    """The runs of the recording that comes with meshscope, as they ended, by strategy."""
+    _, runs = Gallery(Path(__file__).parents[3] / "recordings" / "tiny-4-cpu-ranks").at(2**62)
+    return {run.name: run for run in runs}
