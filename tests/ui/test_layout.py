@@ -78,14 +78,24 @@ def test_every_panel_is_on_one_page_and_pages_have_nothing_in_common(width: int,
     assert set().union(*shown) == set(MANY[1:])
 
 
-def test_what_comes_after_the_strip_has_a_page_of_its_own_where_the_strip_fits_below_the_others() -> None:
-    six = ("comparison", "split", "overlap", "steptime", "memory", "devices", "waiting", "findings", "kernels", "path")
-    first, second = pages(220, 60, six)
-    assert "findings" in first
-    assert second == {"kernels", "path"}
+@pytest.mark.parametrize(
+    ("size", "behind"),
+    [
+        ((80, 24), [{"kernels"}, {"path"}, {"idle"}]),
+        ((120, 40), [{"kernels", "path", "idle"}]),
+        ((220, 60), [{"kernels", "path", "idle"}]),
+    ],
+)
+def test_what_comes_after_the_strip_has_wide_seats_on_pages_of_its_own(
+    size: tuple[int, int], behind: list[set[str]]
+) -> None:
+    assert pages(*size)[-len(behind) :] == behind
+    for name in ("kernels", "path", "idle"):
+        found = arrangement(*size, header=3, table=8, names=MANY, focused=name, strip="findings")
+        assert found.panels[name].width >= 56
 
 
-def test_where_all_fit_above_the_strip_there_is_one_page() -> None:
-    names = ("comparison", "split", "overlap", "steptime", "memory", "findings", "kernels", "path")
-    (only,) = pages(220, 60, names)
-    assert "findings" in only
+def test_what_comes_before_the_strip_is_as_if_nothing_came_after() -> None:
+    front = MANY[: MANY.index("findings") + 1]
+    for size in ((80, 24), (120, 40), (160, 50), (220, 60)):
+        assert pages(*size)[: len(pages(*size, front))] == pages(*size, front)
