@@ -130,6 +130,17 @@ def test_many_ranks_scroll_and_the_rest_is_one_row() -> None:
     assert any("more: 26.0 to 26.0 ms idle" in line for line in shown)
 
 
+def test_of_many_ranks_the_most_idle_come_first_and_all_of_the_room_is_used() -> None:
+    answer = answered(fed(6))
+    ranks = [one.rank for one in answer.shares.ranks]
+    idle_ns = [one.idle_ns for one in answer.shares.ranks]
+    assert sorted(ranks) == list(range(6))
+    assert idle_ns == sorted(idle_ns, reverse=True)
+    shown = lines(answer, (78, 13))
+    assert "why; most idle first" in "".join(shown)
+    assert sum(line.replace("▸", " ").split()[:1] == [str(rank)] for rank in range(6) for line in shown) == 6
+
+
 def test_a_trace_without_the_host_says_how_long_and_why_not_why() -> None:
     windows = tuple(dataclasses.replace(one, framework="jax") for one in fed(2).windows)
     shown = words(answered(dataclasses.replace(fed(2), windows=windows)), SIZES["wide"])

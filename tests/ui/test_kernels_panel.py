@@ -171,6 +171,7 @@ def test_it_says_why_it_has_nothing_to_say(tmp_path: Path) -> None:
 def test_signatures_lose_their_namespaces_and_nothing_else() -> None:
     assert brief(GEMM).startswith("gemm_kernel<float")
     assert brief("void (anonymous namespace)::softmax<8>(int)") == "softmax<8>(int)"
+    assert brief("%copy-done.2 = f32[5,1024]{1,0:T(8,128)} copy-done(%copy-start.2)") == "copy-done.2"
     functor = "void at::native::vectorized_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>, float>(int)"
     assert brief(functor) == "vectorized_kernel<4, CUDAFunctor_add<BFloat16>, float>(int)"
     for name in ("aten::mm", "nccl:all_reduce", "void", "voided::kernel", ""):

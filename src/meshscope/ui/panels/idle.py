@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from textual.strip import Strip
 
@@ -26,7 +26,7 @@ from meshscope.ui.marks.cells import Line, Piece, cells, strips, wrapped
 from meshscope.ui.marks.table import Placed, heading, placed
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import Frame, Fresh, Panel, note
-from meshscope.ui.panels.idle_rows import DIVIDER, columns_of, detail, rank_row
+from meshscope.ui.panels.idle_rows import DIVIDER, FEW, columns_of, detail, rank_row
 from meshscope.ui.profiled import UNASKED, Profiled, depends, empty, profiled, suits
 from meshscope.ui.scene import Scene
 from meshscope.units import counted, milliseconds, percent, printable, ranges, ratio
@@ -46,7 +46,7 @@ MEANINGS = {
 _DETAILED = 12
 """From here on there is room for the causes of the chosen rank."""
 
-_FEWEST_ROWS = 4
+_FEWEST_ROWS, _FEWEST_ABOUT = 4, 3
 _LEAST_FRAC = 0.005
 """Less than this is too little to be named at first sight."""
 
@@ -62,11 +62,13 @@ class Idles:
 
 
 def question(scene: Scene) -> Idles:
-    """The idle time of every rank of the run that is looked at, and the mean over them."""
+    """The idle time of every rank of the run that is looked at, the most idle first where they are many."""
     run = scene.run
     if run is None:
         return Idles()
     found = idle_shares(run)
+    if len(found.ranks) > FEW:
+        found = replace(found, ranks=tuple(sorted(found.ranks, key=lambda one: (-one.idle_ns, one.rank))))
     return Idles(found, mean(found.ranks) if found.ranks else None, profiled(scene))
 
 
@@ -88,12 +90,19 @@ def draw(answer: Idles, frame: Frame) -> list[Strip]:
     if room < 1:
         return strips(lines, frame.width, frame.height, frame.look)
     about = detail(ranks[at], frame) if frame.height >= _DETAILED else []
+    rows_room = _rows_room(len(ranks), len(about), room)
     columns = placed(columns_of(ranks, frame.width), frame.width)
-    fewest = min(len(ranks), _FEWEST_ROWS, room)
-    rows = _rows(ranks, at, max(room - len(about) - 1, fewest) if about else room, columns, frame)
+    rows = _rows(ranks, at, rows_room, columns, frame)
     left = room - len(rows) - 1
     about = [[], *about[:left]] if left > 1 else []
     return strips([*lines, heading(columns), *rows, *legend, *about], frame.width, frame.height, frame.look)
+
+
+def _rows_room(ranks: int, about: int, room: int) -> int:
+    """How many lines rows get: what is left by what there is to say of the chosen one, or some of that, or all."""
+    fewest = min(ranks, _FEWEST_ROWS, room)
+    rest = max(room - about - 1, fewest)
+    return rest if about and room - rest > _FEWEST_ABOUT else room
 
 
 def _rows(ranks: tuple[RankIdle, ...], at: int, room: int, columns: tuple[Placed, ...], frame: Frame) -> list[Line]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from meshscope.analysis.host_activity import DATA, LAUNCHING, MEMORY, OPERATORS, OPTIMIZER, PYTHON, SYNC
 from meshscope.analysis.idle import QUEUED, UNKNOWN, WAIT
@@ -30,6 +31,8 @@ DIVIDER = "│"
 Parts = Sequence[tuple[str, float]]
 
 _WIDE, _FAIR = 96, 64
+FEW = 4
+"""So many ranks are shown in their order; of more the most idle come first."""
 
 _WHAT = Column("what", " cause", 24, is_text=True, grows=True, most=44, least=16)
 _PART = (Column("bar", "", 8, rank=1, is_text=True, grows=True, most=40),
@@ -60,13 +63,9 @@ def columns_of(ranks: Sequence[RankIdle], width: int) -> list[Column]:
     """Without what launches tell where no trace shows any; where there is little room, the bar has it."""
     is_fed = any(one.launches is not None for one in ranks)
     share = Column("share", "of step" if any(one.steps for one in ranks) else "share", 7, gap=1)
-    return [
-        _RANK,
-        _BAR,
-        _IDLE,
-        share,
-        *(_FEEDING[: 4 if width >= _WIDE else 2 if width >= _FAIR else 0] if is_fed else ()),
-    ]
+    bar = replace(_BAR, heading="why; most idle first") if len(ranks) > FEW else _BAR
+    most = (4 if width >= _WIDE else 2 if width >= _FAIR else 0) if is_fed else 0
+    return [_RANK, bar, _IDLE, share, *_FEEDING[:most]]
 
 
 def rank_row(

@@ -106,7 +106,9 @@ def _ms(value_ns: float) -> str:
 
 
 def brief(name: str) -> str:
-    """A kernel's name without the result and the namespaces of a C++ signature, where what differs comes sooner."""
+    """A name in which what differs comes sooner: without the namespaces of a C++ signature, or the text of an HLO."""
+    if name.startswith("%"):
+        return name.partition(" = ")[0].removeprefix("%")
     return _NAMESPACES.sub("", _SIGNATURE.sub("", name)) if name.startswith("void ") else name
 
 
