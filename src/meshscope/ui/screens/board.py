@@ -299,7 +299,11 @@ class Board(Screen[None]):
                 self.focus_on(panel.name)
 
     def action_focus_key(self, key: str) -> None:
-        self.action_focus_named(next(panel.name for panel in self._panels if panel.key == key))
+        panel = next(panel for panel in self._panels if panel.key == key)
+        if panel.suits(self.scene):
+            self.focus_on(panel.name)
+        else:
+            self.say(f"No trace here tells what devices did, so there is nothing to show of {panel.title}.")
 
     def action_turn(self) -> None:
         """Group what the panel that has the focus shows in another way."""
