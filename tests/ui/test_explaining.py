@@ -40,7 +40,7 @@ from meshscope.units import UNKNOWN, duration, milliseconds, percent, rate, size
 Staged = Callable[..., Any]
 Snapshot = Callable[[str, str], None]
 PANELS = panels()
-CITING = {"comparison", "split", "overlap", "steptime", "memory", "devices", "waiting"}
+CITING = {"comparison", "split", "overlap", "steptime", "memory", "devices", "waiting", "kernels", "path", "idle"}
 
 
 # The marks

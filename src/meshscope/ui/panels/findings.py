@@ -161,4 +161,5 @@ PANEL = Panel(
     of=("recording", "traces"),
     is_strip=True,
     count=count,
+    is_told=True,
 )

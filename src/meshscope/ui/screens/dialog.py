@@ -70,7 +70,7 @@ class Dialog(ModalScreen[T]):
 
 _KEYS = (
     ("↑ ↓  j k", "choose a strategy"),
-    ("tab  shift+tab", "choose a panel (or 1 … 9, 0)"),
+    ("tab  shift+tab", "choose a panel (or 1 … 9, 0, K P I; in K, g groups)"),
     ("enter  m", "maximise the panel, and back"),
     ("f", "the findings; there ↑ ↓ choose one"),
     ("t  c", "the timeline of all ranks; all strategies side by side"),
@@ -88,7 +88,7 @@ _KEYS = (
 )
 TRACE_KEYS = (
     ("↑ ↓  j k", "choose a run"),
-    ("tab  shift+tab", "choose a panel (or 1 … 9)"),
+    ("tab  shift+tab", "choose a panel (or 1 … 9, K P I; in K, g groups)"),
     ("enter  m", "maximise the panel, and back"),
     ("f", "the findings; there ↑ ↓ choose one"),
     ("t", "the timeline of the run: lanes of all ranks"),
