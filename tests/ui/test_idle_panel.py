@@ -118,7 +118,8 @@ def test_what_is_cited_is_explained_by_the_value_it_shows() -> None:
             (told,) = explanations((run,), spot.cell.number, rank=spot.cell.rank)
             (case,) = told.cases
             assert case.figure is not None
-            assert shown in (milliseconds(case.figure.value), percent(case.figure.value))
+            value = case.figure.value
+            assert shown in (milliseconds(value), percent(value), duration(value))
 
 
 def test_many_ranks_scroll_and_the_rest_is_one_row() -> None:

@@ -11,15 +11,17 @@ import made
 import pytest
 from fed import GEMM, HOSTILE, fed, recorded
 
+from meshscope.analysis.explaining import explanations
 from meshscope.analysis.operations import operations
 from meshscope.reports.operations_json import operations_json
 from meshscope.run import Gallery, Run
 from meshscope.ui.look import Depth, Look
+from meshscope.ui.marks.cited import spots
 from meshscope.ui.panel import Frame
 from meshscope.ui.panels.kernel_rows import brief, calls, reading
 from meshscope.ui.panels.kernels import PANEL, Kernels, count, draw, question, turned
 from meshscope.ui.scene import Scene, Stance
-from meshscope.units import milliseconds, percent
+from meshscope.units import duration, milliseconds, percent
 
 SIZES = {"least": (36, 7), "narrow": (37, 12), "middle": (71, 16), "wide": (118, 24), "widest": (216, 40)}
 
@@ -181,3 +183,17 @@ def test_signatures_lose_their_namespaces_and_nothing_else() -> None:
 @pytest.mark.parametrize(("value", "shown"), [(2.0, "2"), (0.25, "0.25"), (24.5, "24.5"), (812.3, "812")])
 def test_calls_are_whole_where_they_are(value: float, shown: str) -> None:
     assert calls(value) == shown
+
+
+@pytest.mark.parametrize("is_stepped", [True, False])
+def test_what_is_cited_is_explained_by_the_value_it_shows(is_stepped: bool) -> None:
+    run = fed(is_stepped=is_stepped)
+    for answer in [turned(answered(run), turn) for turn in range(4)]:
+        drawn = draw(answer, Frame(118, 40))
+        assert spots(drawn)
+        for spot in spots(drawn):
+            shown = drawn[spot.line].crop(spot.start, spot.start + spot.width).text.strip()
+            (told,) = explanations((run,), spot.cell.number)
+            values = [float(case.figure.value) for case in told.cases if case.figure is not None]
+            ways = [write(value) for value in values for write in (milliseconds, percent, duration, calls)]
+            assert shown in ways, (spot.cell, shown, ways)

@@ -13,13 +13,16 @@ import pytest
 from fed import fed, recorded
 
 from meshscope.analysis.critical_path import critical_paths
+from meshscope.analysis.explaining import explanations
 from meshscope.analysis.path_course import courses, within
 from meshscope.reports.path_json import path_json
 from meshscope.run import Gallery, Run
 from meshscope.ui.look import Depth, Look
+from meshscope.ui.marks.cited import spots
 from meshscope.ui.panel import Frame
 from meshscope.ui.panels.path import PANEL, OnPath, draw, question
 from meshscope.ui.scene import Scene, Stance
+from meshscope.ui.words import whole_percent
 from meshscope.units import milliseconds, percent
 
 SIZES = {"least": (36, 7), "narrow": (37, 12), "middle": (71, 18), "wide": (118, 30), "widest": (216, 50)}
@@ -148,3 +151,17 @@ def test_it_says_why_it_has_nothing_to_say(tmp_path: Path) -> None:
     ended = question(Scene(plan, (unprofiled,), Stance(), "ddp"))
     assert words(ended) == "Nothing was profiled in this run, so it is not known what is on the critical path."
     assert words(question(Scene(None, (), Stance()))) == PANEL.promise
+
+
+@pytest.mark.parametrize("is_stepped", [True, False])
+def test_what_is_cited_is_explained_by_the_value_it_shows(is_stepped: bool) -> None:
+    run = fed(is_stepped=is_stepped)
+    for answer in [answered(run)]:
+        drawn = draw(answer, Frame(118, 40))
+        assert spots(drawn)
+        for spot in spots(drawn):
+            shown = drawn[spot.line].crop(spot.start, spot.start + spot.width).text.strip()
+            (told,) = explanations((run,), spot.cell.number)
+            values = [float(case.figure.value) for case in told.cases if case.figure is not None]
+            ways = [write(value) for value in values for write in (milliseconds, percent, whole_percent)]
+            assert shown in ways, (spot.cell, shown, ways)

@@ -106,8 +106,8 @@ def _fed(found: Launches | None) -> dict[str, list[Piece]]:
     if found is None:
         return {name: [(NOT_KNOWN, "quiet")] for name in ("launch", "p95", "queue", "short")}
     return {
-        "launch": [(duration(found.latency.median_ns), "text")],
-        "p95": [(duration(found.latency.p95_ns), "text")],
+        "launch": [(duration(found.latency.median_ns), Cited("text", "launches.latency", rank=found.rank))],
+        "p95": [(duration(found.latency.p95_ns), Cited("text", "launches.latency.p95", rank=found.rank))],
         "queue": [(f"{found.depth_median:.0f}/{found.depth_max}", "text")],
         "short": [(percent(ratio(found.short, found.kernels)), "text")],
     }
@@ -134,8 +134,10 @@ def detail(one: RankIdle, frame: Frame) -> list[Line]:
 
 
 def _cited(one: RankIdle, cause: str) -> str:
-    """Causes are explained over whole windows: where there is a mean step, its figures are others."""
-    return "text" if one.steps or cause == ENDS else Cited("text", f"idle.{cause}", rank=one.rank)
+    """What is at the ends of a trace is no cause of the analysis."""
+    return (
+        "text" if cause == ENDS else Cited("text", f"idle.{cause}" + (".per_step" if one.steps else ""), rank=one.rank)
+    )
 
 
 def _part(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from meshscope.ui.marks.bars import length
 from meshscope.ui.marks.cells import Line, Piece, clip, wrapped
+from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.table import Column, Placed, heading, placed, row
 from meshscope.ui.panel import Frame
 from meshscope.ui.words import whole_percent
@@ -39,7 +40,9 @@ _ARGUMENTS = re.compile(r"[<(].*", re.DOTALL)
 @dataclass(frozen=True)
 class Row:
     """``ns`` and ``calls`` are of the mean step of a rank, or of all that was traced; ``frac`` is of the grouping's
-    ``of_ns``. ``lengths_ns`` are mean, median and 95th percentile of single calls, NaN where there are none."""
+    ``of_ns``. ``lengths_ns`` are mean, median and 95th percentile of single calls, NaN where there are none. ``cites``
+    are the numbers of its columns that can be explained.
+    """
 
     name: str
     ns: float
@@ -50,6 +53,7 @@ class Row:
     home: str = ""
     backward_frac: float = math.nan
     about: tuple[str, ...] = ()
+    cites: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -156,17 +160,21 @@ def _row(one: Row, columns: tuple[Placed, ...], longest: float, frame: Frame, *,
     content: dict[str, list[Piece]] = {
         "name": [("▸" if is_chosen else " ", "accent"), (name, text)],
         "bar": length(ratio(one.ns, longest), widths.get("bar", 0), "gauge", frame.look),
-        "ns": [(_ms(one.ns), text)],
-        "share": [(percent(one.frac), text)],
-        "calls": [(calls(one.calls), "text")],
-        "p50": [(median, "text")],
-        "p95": [(p95, "text")],
-        "mean": [(mean, "quiet")],
+        "ns": [(_ms(one.ns), _role(one, "ns", text))],
+        "share": [(percent(one.frac), _role(one, "share", text))],
+        "calls": [(calls(one.calls), _role(one, "calls", "text"))],
+        "p50": [(median, _role(one, "p50", "text"))],
+        "p95": [(p95, _role(one, "p95", "text"))],
+        "mean": [(mean, _role(one, "mean", "quiet"))],
         "kind": [(one.kind, "quiet")],
         "home": [(printable(one.home), "quiet")],
         "backward": [(whole_percent(one.backward_frac), "text")],
     }
     return row(columns, content)
+
+
+def _role(one: Row, column: str, role: str) -> str:
+    return Cited(role, one.cites[column]) if column in one.cites else role
 
 
 def calls(value: float) -> str:

@@ -18,7 +18,9 @@ from meshscope.ui.panel import Frame, Fresh, Panel, note
 from meshscope.ui.panels.kernel_rows import Grouping, Row, lines
 from meshscope.ui.profiled import UNASKED, Profiled, depends, empty, profiled, suits
 from meshscope.ui.scene import Scene
-from meshscope.units import counted, duration, percent, ratio
+from meshscope.units import UNKNOWN, counted, duration, percent, ratio
+
+_LENGTHS = {"p50": "median", "p95": "p95", "mean": "mean"}
 
 
 @dataclass(frozen=True)
@@ -64,11 +66,28 @@ def _by_name(run: Run, found: Sequence[Operation]) -> Grouping:
                 calls=float(one.count if one.per_step_count is None else one.per_step_count),
                 lengths_ns=(one.mean_ns, one.median_ns, one.p95_ns),
                 kind=one.kind,
+                cites=_cites(f"operations.{one.name or UNKNOWN}", is_stepped=is_stepped) | _single(one.name),
                 home=at.scope if at else "",
                 about=(_told(one), f"{percent(at.frac)} of its time in {at.source} {at.scope}" if at else ""),
             )
         )
     return Grouping("name", "names", _longest_first(rows), of_ns, is_stepped=is_stepped)
+
+
+def _cites(number: str, *, is_stepped: bool) -> dict[str, str]:
+    """What the figures of a row are explained by: those of the mean step, or of all that was traced."""
+    if is_stepped:
+        return {"ns": f"{number}.per_step", "share": f"{number}.per_step_share", "calls": f"{number}.per_step_count"}
+    return {"ns": number, "share": f"{number}.share", "calls": f"{number}.count"}
+
+
+def _single(name: str) -> dict[str, str]:
+    return {column: f"operations.{name or UNKNOWN}.{what}" for column, what in _LENGTHS.items()}
+
+
+def _cited_ns(number: str, *, is_stepped: bool) -> dict[str, str]:
+    """The share of a mean step stands in no report: only the one of all that was traced can be explained."""
+    return {"ns": f"{number}.per_step"} if is_stepped else {"ns": number, "share": f"{number}.share"}
 
 
 def _ns(per_step_ns: float | None, total_ns: int) -> float:
@@ -89,14 +108,23 @@ def _told(one: Operation) -> str:
 
 def _by_scope(found: Scopes) -> Grouping:
     of_ns = _ns(found.per_step_ns, found.of_ns)
+    is_stepped = found.per_step_ns is not None
     rows = []
     for one in found.scopes:
         ns = _ns(one.per_step_ns, one.total_ns)
         backward = math.nan if one.backward_ns is None else ratio(one.backward_ns, one.total_ns)
         pieces = counted(one.works, "piece") + " of device work traced"
         back = "" if one.backward_ns is None else f"{percent(backward)} of its time is backward"
-        rows.append(Row(one.name, ns, ratio(ns, of_ns), backward_frac=backward, about=(pieces, back)))
-    is_stepped = found.per_step_ns is not None
+        rows.append(
+            Row(
+                one.name,
+                ns,
+                ratio(ns, of_ns),
+                backward_frac=backward,
+                about=(pieces, back),
+                cites=_cited_ns(f"scopes.{found.source}.{one.name}", is_stepped=is_stepped),
+            )
+        )
     return Grouping(found.source, f"{found.source}s", _longest_first(rows), of_ns, is_stepped=is_stepped)
 
 
@@ -104,14 +132,22 @@ def _by_phase(found: Sequence[Phase]) -> list[Grouping]:
     if not found:
         return []
     of_ns = sum(_ns(one.per_step_ns, one.busy_ns) for one in found)
+    is_stepped = any(one.per_step_ns is not None for one in found)
     rows = []
     for one in found:
         ns = _ns(one.per_step_ns, one.busy_ns)
         parts = (("compute", one.compute_ns), ("collectives", one.collective_ns), ("copies", one.copy_ns))
         words = ", ".join(f"{name} {duration(part)}" for name, part in parts if part)
         about = f"in all windows {duration(one.busy_ns)} busy: {words}" if words else ""
-        rows.append(Row(one.name, ns, ratio(ns, of_ns), about=(about, counted(one.works, "piece") + " of device work")))
-    is_stepped = any(one.per_step_ns is not None for one in found)
+        rows.append(
+            Row(
+                one.name,
+                ns,
+                ratio(ns, of_ns),
+                about=(about, counted(one.works, "piece") + " of device work"),
+                cites=_cited_ns(f"phases.{one.name}", is_stepped=is_stepped),
+            )
+        )
     return [Grouping("phase", "phases", tuple(rows), of_ns, is_stepped=is_stepped, is_union=True)]
 
 

@@ -12,6 +12,7 @@ from meshscope.analysis.path_course import RankCourse, courses
 from meshscope.analysis.what_if import EVEN, FREE, HOST, TWICE
 from meshscope.ui.marks.bars import stacked
 from meshscope.ui.marks.cells import Line, Piece, cells, strips, wrapped
+from meshscope.ui.marks.cited import Cited
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import Frame, Fresh, Panel, note
 from meshscope.ui.panels.path_rows import legs, what_ifs, works
@@ -121,10 +122,12 @@ def _legend(path: CriticalPath, frame: Frame) -> list[Line]:
     known = [(name, ns) for name, ns in known if ns >= _LEAST_FRAC * path.of_ns]
     for name, ns in known:
         meaning, word = PARTS[name]
-        time = f"{milliseconds(ns / steps)} ms " if frame.width >= 60 else ""
-        share = time + whole_percent(ratio(ns, path.of_ns))
+        number = f"critical_path.{name}"
+        time: list[Piece] = [(milliseconds(ns / steps), Cited("text", f"{number}.per_step" if path.steps else number)),
+                             (" ms ", "quiet")] if frame.width >= 60 else []  # fmt: skip
+        share = (whole_percent(ratio(ns, path.of_ns)), Cited("text", f"{number}.share"))
         piece: list[Piece] = [(" ", "text"), (texture(meaning, frame.look), meaning), (f" {word} ", "quiet"),
-                              (share, "text"), (" ", "text")]  # fmt: skip
+                              *time, share, (" ", "text")]  # fmt: skip
         if lines[-1] and cells([*lines[-1], *piece]) > frame.width:
             lines.append([])
         lines[-1] += piece

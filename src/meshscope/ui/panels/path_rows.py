@@ -12,6 +12,7 @@ from meshscope.analysis.what_if import BUCKET, EVEN, FREE, HOST, TWICE, WhatIf
 from meshscope.ui.look import Look
 from meshscope.ui.marks.bars import length
 from meshscope.ui.marks.cells import Line, Piece, clip
+from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.table import Column, Placed, heading, placed, row
 from meshscope.ui.palette import heat
 from meshscope.ui.panel import Frame
@@ -59,7 +60,10 @@ def what_ifs(path: CriticalPath, frame: Frame) -> list[Line]:
     longest_ns = max([each_ns, *(one.step_ns for one in path.what_ifs)])
     answers = [one for one in path.what_ifs if one.bucket_bytes is None]
     buckets = _buckets(path, most=1 if frame.height < 20 else 8)
-    lines: list[Line] = [heading(columns), _measured(each_ns, longest_ns, columns, frame)]
+    lines: list[Line] = [
+        heading(columns),
+        _measured((each_ns, longest_ns), columns, frame, is_stepped=bool(path.steps)),
+    ]
     lines += [_answer(_asked(one.name, columns), one, (each_ns, longest_ns), columns, frame) for one in answers]
     lines += [_answer(f"buckets of {size(one.bucket_bytes or 0)}", one, (each_ns, longest_ns), columns, frame)
               for one in buckets]  # fmt: skip
@@ -77,12 +81,15 @@ def _buckets(path: CriticalPath, most: int) -> list[WhatIf]:
     return found if len(found) <= most else sorted(found, key=lambda one: one.total_ns)[:most]
 
 
-def _measured(each_ns: float, longest_ns: float, columns: tuple[Placed, ...], frame: Frame) -> list[Piece]:
+def _measured(
+    of_ns: tuple[float, float], columns: tuple[Placed, ...], frame: Frame, *, is_stepped: bool
+) -> list[Piece]:
+    each_ns, longest_ns = of_ns
     width = _width(columns, "bar")
     content: dict[str, list[Piece]] = {
         "what": [(" as measured", "strong")],
         "bar": length(ratio(each_ns, longest_ns), width, "strong", frame.look),
-        "ns": [(milliseconds(each_ns), "strong")],
+        "ns": [(milliseconds(each_ns), Cited("strong", "critical_path.total" + (".per_step" if is_stepped else "")))],
     }
     return row(columns, content)
 
@@ -94,8 +101,8 @@ def _answer(
     content: dict[str, list[Piece]] = {
         "what": [(" " + what, "text")],
         "bar": _left(one.step_ns / longest_ns, each_ns / longest_ns, _width(columns, "bar"), frame.look),
-        "ns": [(milliseconds(one.step_ns), "text")],
-        "saved": [(percent(one.saved_frac), "text")],
+        "ns": [(milliseconds(one.step_ns), Cited("text", f"what_if.{one.name}"))],
+        "saved": [(percent(one.saved_frac), Cited("text", f"what_if.{one.name}.saved"))],
     }
     return row(columns, content)
 
