@@ -12,6 +12,7 @@ from meshscope.errors import MeshscopeError
 from meshscope.ui.look import USUAL, Look
 from meshscope.ui.marks.cells import Piece, strips, wrapped
 from meshscope.ui.scene import Scene, version
+from meshscope.ui.sheet import Sheet
 from meshscope.units import printable
 
 
@@ -46,6 +47,20 @@ UNSTATED = Fresh()
 
 
 @dataclass(frozen=True)
+class Help:
+    """What a panel says of itself: ``what`` it shows, and pairs of (drawn, meaning) and (key, what it does).
+
+    ``columns`` name every heading as it is drawn, with the unit, and for a share what it is a share of; ``states`` are
+    what may stand in place of numbers. Keys that do the same in every panel are not among ``keys``.
+    """
+
+    what: str
+    columns: tuple[tuple[str, str], ...] = ()
+    states: tuple[tuple[str, str], ...] = ()
+    keys: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
 class Panel:
     """``question`` runs in a thread and may take its time; ``draw`` is called on every change and computes nothing.
 
@@ -54,7 +69,8 @@ class Panel:
     that have it (recordings, traces opened by themselves), ``suits`` tells for which scenes; one that ``scrolls``
     has more lines than room; one that ``is_strip`` reads across and can do with a few lines below the others. ``count``
     tells how many things an answer holds to choose from, for a panel that has such: there the keys for another run move
-    among them while it has the focus. Titles and promises are written by us; everything else goes through
+    among them while it has the focus. ``help`` and ``data`` (its answer as a table to copy and export) stand in
+    ``ui/about/``. Titles and promises are written by us; everything else goes through
     ``units.printable``.
     """
 
@@ -72,6 +88,8 @@ class Panel:
     scrolls: bool = False
     is_strip: bool = False
     count: Callable[[Any], int] | None = None
+    help: Help | None = None
+    data: Callable[[Any], Sheet] | None = None
 
 
 def note(text: str, frame: Frame, role: str = "quiet") -> list[Strip]:

@@ -10,6 +10,7 @@ from textual.strip import Strip
 from meshscope.analysis.findings import Finding, findings
 from meshscope.analysis.flight_words import ranks_words
 from meshscope.run import SILENCE_NS, Run
+from meshscope.ui.about import findings as about
 from meshscope.ui.marks.cells import Line, Piece, clip, strips, wrapped
 from meshscope.ui.marks.table import Column, Placed, heading, placed, row
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
@@ -154,4 +155,6 @@ PANEL = Panel(
     of=("recording", "traces"),
     is_strip=True,
     count=count,
+    help=about.HELP,
+    data=lambda found: about.pitfalls(found.findings),
 )
