@@ -263,6 +263,6 @@ async def test_a_number_of_a_run_that_has_not_started_says_so(folder: Path, stag
 
 async def test_help_names_the_key_and_fits(folder: Path, staged: Staged) -> None:
     async with staged(folder, size=(80, 24)) as stage:
-        await stage.press("question_mark")
+        await stage.press("question_mark", "tab")
         assert "explain: arrows choose a number" in stage.text()
         assert "╰" in stage.line(23)

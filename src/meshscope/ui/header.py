@@ -139,7 +139,7 @@ def footer(
     """The keys, the less needed ones left out where they find no room; how many findings there are stays."""
     play = "play" if stance.is_paused else "again" if stance.is_at_end else "pause"
     keys = [
-        ("↑↓", "strategy", 4),
+        ("↑↓", "strategy", 3),
         ("tab", "panel", 1),
         ("enter", "maximise", 4),
         ("e", "explain", 2),

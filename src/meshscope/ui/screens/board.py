@@ -128,6 +128,8 @@ class Board(Screen[None]):
         self._ticks = self.set_interval(1 / fps, self._tick)
 
     def _look_at(self, scene: Scene) -> None:
+        if not self.children:  # taken down, while a look was under way
+            return
         self.scene = scene
         self.scene = scene.looking_at(self.selected)
         self._refresh()
@@ -217,7 +219,7 @@ class Board(Screen[None]):
 
     def _refresh_header(self) -> None:
         width, height = self.size
-        if self._placed is None:
+        if self._placed is None or not self.children:
             return
         lines = self.header_lines(width)
         if self._said[1]:

@@ -54,7 +54,7 @@ class Help(Scrolled):
 
     def _general(self, width: int) -> list[Line]:
         keys = [(named(key, self._look), what) for key, what in self._keys]
-        lines: list[Line] = [[("keys", "accent")], *_pairs(keys, 16, width, "key")]
+        lines: list[Line] = [[("keys", "accent")], *_pairs(keys, 14, width, "key")]
         lines += [[], [("textures", "accent")]]
         for name, what in MEANINGS:
             sign = texture(name, self._look) * 3
