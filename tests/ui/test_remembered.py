@@ -115,7 +115,7 @@ def test_forgetting_takes_the_file_away_and_writes_no_other_in_this_session(path
 def test_a_folder_that_cannot_be_written_is_said_once_asked_for(tmp_path: Path) -> None:
     (tmp_path / "meshscope").write_text("a file where the folder would be")
     memory = Memory(tmp_path / "meshscope" / FILE)
-    assert memory.keep(theme="light").startswith("Not remembered: ")
+    assert memory.keep(theme="light").startswith("Not remembered (")
     assert memory.remembered.theme == "light"
 
 

@@ -18,7 +18,7 @@ from meshscope.units import counted
 MOST_BYTES = 74_000
 """What xterm and hterm take in one sequence: 100 000 characters of base64 with room for the rest."""
 
-TMUX = "tmux passes it on with: set -g set-clipboard on"
+TMUX = "in tmux: set -g set-clipboard on"
 
 
 def fitting(lines: Sequence[str]) -> list[str]:

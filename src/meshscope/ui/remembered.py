@@ -67,7 +67,7 @@ class Memory:
         try:
             write_whole(self.path, msgspec.json.format(msgspec.json.encode(self._others() | chosen), indent=1))
         except OSError as error:
-            return f"Not remembered: {self.path} cannot be written: {error.strerror or error}."
+            return f"Not remembered ({error.strerror or error}): {self.path}"
         return ""
 
     def forget(self) -> str:
@@ -77,7 +77,7 @@ class Memory:
         try:
             self.path.unlink(missing_ok=True)
         except OSError as error:
-            return f"{self.path} cannot be taken away: {error.strerror or error}."
+            return f"It cannot be taken away ({error.strerror or error}): {self.path}"
         self.remembered, self._is_forgotten = Remembered(), True
         return "Forgotten: the next start is as the first."
 
@@ -96,7 +96,7 @@ class Memory:
         try:
             content = _content(path)
         except OSError as error:
-            self.notice = f"Settings are not remembered: {path} cannot be read: {error.strerror or error}."
+            self.notice = f"Settings cannot be read ({error.strerror or error}): {path}"
             return Remembered()
         try:
             return _decoded(content)
@@ -132,8 +132,8 @@ def _set_aside(path: Path) -> str:
     except OSError:
         aside = None
     if aside is None:
-        return f"{path} is damaged, so its settings are not used."
-    return f"Settings were damaged and are not used; they are kept in {aside}."
+        return f"Settings are damaged and not used: {path}"
+    return f"Settings were damaged and are not used; kept as {aside}"
 
 
 def usual(environ: Mapping[str, str] = os.environ) -> Memory:

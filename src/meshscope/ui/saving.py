@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -58,7 +57,7 @@ def _here(folder: Path) -> str:
     try:
         return str(folder.resolve())
     except OSError:
-        return os.fspath(folder)
+        return "a folder that is gone"
 
 
 def told(path: Path) -> str:

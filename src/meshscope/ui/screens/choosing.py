@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from string import ascii_lowercase
 from typing import ClassVar
 
 from textual import events
@@ -17,14 +18,17 @@ PICTURES = (("v", "picture (SVG)", "svg"), ("t", "plain text", "txt"))
 """What a screen can be saved as."""
 
 
-class Choosing(Dialog):
+class Choosing(Dialog, inherit_bindings=False):
     """``choices`` are (key, words, answer); escape and q answer None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,left,shift+tab", "move(-1)", show=False),
         Binding("down,right,tab", "move(1)", show=False),
         Binding("enter,space", "choose", show=False),
+        Binding("escape", "answer(None)", show=False),
         Binding("ctrl+c,ctrl+q", "answer(None)", show=False, priority=True),
+        # Bound, not listened for: a key that was typed ahead comes by way of the screen below.
+        *(Binding(letter, f"pick('{letter}')", show=False) for letter in ascii_lowercase),
     ]
 
     def __init__(self, title: str, choices: Sequence[tuple[str, str, str]], look: Look) -> None:
@@ -40,11 +44,10 @@ class Choosing(Dialog):
             lines.append([mark, (key, "key"), ("  " + words, "strong" if is_here else "text")])
         return [*lines, [], [("  esc", "key"), ("  neither", "quiet")]]
 
-    def on_key(self, event: events.Key) -> None:
-        answer = next((answer for key, _, answer in self._choices if key == event.character), None)
-        if answer is not None:
-            event.stop()
-            event.prevent_default()
+    def action_pick(self, letter: str) -> None:
+        """The answer with that key; q answers None where it is no key of its own."""
+        answer = next((answer for key, _, answer in self._choices if key == letter), None)
+        if answer is not None or letter == "q":
             self.dismiss(answer)
 
     def on_click(self, event: events.Click) -> None:

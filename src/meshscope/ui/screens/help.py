@@ -61,7 +61,7 @@ class Help(Scrolled):
             said = wrapped(what, max(width - 16, 8), _LONGEST)
             lines.append([(sign, name), (f"  {name:<11}", "text"), (said[0], "quiet")])
             lines += [[(" " * 16 + more, "quiet")] for more in said[1:]]
-        note = f"y and x take what is shown; y by OSC 52, which some terminals refuse; {TMUX}"
+        note = f"y copies by OSC 52; {TMUX}"
         return [*lines, [], *([(line, "quiet")] for line in wrapped(note, width, _LONGEST))]
 
     def keys(self) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ colours; this one is drawn like every other dialog.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from string import ascii_lowercase
 from typing import ClassVar
 
 from textual import events
@@ -26,14 +27,17 @@ class Palette(Dialog, inherit_bindings=False):  # a command may have a q in it
     """Answers with the title of a command, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,ctrl+c,ctrl+q,ctrl+p", "answer(None)", show=False, priority=True),
-        Binding("enter", "choose", show=False, priority=True),
-        Binding("up,shift+tab", "move(-1)", show=False, priority=True),
-        Binding("down,tab", "move(1)", show=False, priority=True),
-        Binding("pageup", "move(-10)", show=False, priority=True),
-        Binding("pagedown", "move(10)", show=False, priority=True),
-        Binding("backspace", "erase(1)", show=False, priority=True),
-        Binding("ctrl+u", "erase(9999)", show=False, priority=True),
+        Binding("escape,ctrl+c,ctrl+q,ctrl+p", "answer(None)", show=False),
+        Binding("enter", "choose", show=False),
+        Binding("up,shift+tab", "move(-1)", show=False),
+        Binding("down,tab", "move(1)", show=False),
+        Binding("pageup", "move(-10)", show=False),
+        Binding("pagedown", "move(10)", show=False),
+        Binding("backspace", "erase(1)", show=False),
+        Binding("ctrl+u", "erase(9999)", show=False),
+        # What was typed ahead comes by way of the screen below, so it is bound too; none has priority, which would let
+        # it overtake what was typed before it.
+        *(Binding(letter, f"type('{letter}')", show=False) for letter in ascii_lowercase),
     ]
 
     def __init__(self, commands: Sequence[Command], look: Look) -> None:
@@ -86,6 +90,9 @@ class Palette(Dialog, inherit_bindings=False):  # a command may have a q in it
     def _change(self, typed: str) -> None:
         self._typed, self._at, self._first = typed, 0, 0
         self.show()
+
+    def action_type(self, letter: str) -> None:
+        self._change(self._typed + letter)
 
     def on_key(self, event: events.Key) -> None:
         if event.character is not None and event.character.isprintable():
