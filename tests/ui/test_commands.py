@@ -82,12 +82,12 @@ async def test_dialogs_answer_by_letter_arrows_name_and_click() -> None:
 
 
 class _Long(Scrolled):
-    def content(self, width: int) -> list[Any]:
+    def body(self, width: int) -> list[Any]:
         return [[(f"line {number}", "text")] for number in range(100)]
 
 
 async def test_a_long_text_scrolls_to_both_ends_and_no_further() -> None:
-    app = MeshscopeApp(Options(), lambda _: _Long("long", (), Look()))
+    app = MeshscopeApp(Options(), lambda _: _Long("long", Look()))
     async with app.run_test(size=(80, 24)) as pilot:
         steps = (("up", 0), ("down", 1), ("pagedown", 21), ("end", 80), ("down", 80), ("pageup", 60), ("home", 0))
         for key, first in steps:

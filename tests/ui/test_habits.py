@@ -14,6 +14,7 @@ from typing import Any
 import made
 import pytest
 from textual.app import App
+from textual.screen import Screen
 
 from meshscope.recording.clock import Clock
 from meshscope.run import Gallery, Loading, Opening, trace_files
@@ -134,6 +135,12 @@ BACK: Flow = (
     ("backspace", {"focused": "memory", "maximised": False}),
     ("backspace", {"focused": "split"}),
 )
+THERE: Flow = (
+    ("K", {"focused": "kernels"}), ("P", {"focused": "path"}), ("I", {"focused": "idle"}), ("g", {}),
+    ("c", {"screen": "Strategies"}), ("escape", {"screen": "BOARD"}),
+)  # fmt: skip
+"""Panels and a screen with a letter of their own, on boards that have them."""
+
 PROFILE: Flow = (("p", {"said": "nothing to profile"}),)
 LEAVING = {"q", "ctrl+c", "ctrl+q"}  # tested where leaving is
 ASKING = {"e", "t", "y", "x"}  # these need the answers of panels
@@ -160,9 +167,11 @@ async def walk(stage: Any, board: Board, flow: Flow) -> None:
 async def test_every_key_of_the_watch_screen_does_what_it_says(folder: Path, staged: Staged) -> None:
     async with staged(folder, at_ns=20 * made.S) as stage:
         assert stage.watch.selected == "fsdp"
-        for flow in (MOVING, PROFILE, OVER, BACK, CLOCK):
+        there = tuple(step for step in THERE if step[0] in keys_of(Watch))
+        flows = (MOVING, PROFILE, there, OVER, BACK, CLOCK)
+        for flow in flows:
             await walk(stage, stage.watch, flow)
-    pressed = {key for flow in (MOVING, PROFILE, OVER, BACK, CLOCK) for key, _ in flow}
+    pressed = {key for flow in flows for key, _ in flow}
     assert keys_of(Watch) - pressed == LEAVING
 
 
@@ -189,9 +198,10 @@ async def test_every_key_of_the_traces_screen_does_what_it_says(folder: Path) ->
             ("e", {"pointed": True}), ("left", {"pointed": True}), ("right", {"pointed": True}),
             ("l", {"pointed": True}), ("escape", {"pointed": False}),
         )  # fmt: skip
-        for flow in (moving, OVER):
+        there = tuple(step for step in THERE if step[0] in keys_of(Traces))
+        for flow in (moving, there, OVER):
             await walk(stage, screen, flow)
-    pressed = {key for flow in (moving, OVER) for key, _ in flow}
+    pressed = {key for flow in (moving, there, OVER) for key, _ in flow}
     assert keys_of(Traces) - pressed == LEAVING
 
 
@@ -356,40 +366,29 @@ async def _board(folder: Path, memory: Memory) -> Any:
 # The clipboard
 
 
-class _Driver:
-    def __init__(self) -> None:
-        self.written = ""
-
-    def write(self, data: str) -> None:
-        self.written += data
-
-
-class _Clipped:
-    def __init__(self) -> None:
-        self._driver = _Driver()
-        self.copied = ""
-
-    def copy_to_clipboard(self, text: str) -> None:
-        self.copied = text
-
-
 def test_what_a_terminal_cannot_take_is_left_out_line_by_line_and_said() -> None:
-    app: Any = _Clipped()
     lines = ["x" * 999] * 100
-    note = clipboard.copy(app, lines, {})
-    assert len(app.copied.encode()) <= clipboard.MOST_BYTES
-    assert app.copied.count("\n") == 73
-    assert note == "; the first 74 of 100 lines, more than a terminal takes"
-    clipboard.copy(app, ["é" * 80_000], {})
-    assert 70_000 < len(app.copied.encode()) <= clipboard.MOST_BYTES
+    kept = clipboard.fitting("\n".join(lines))
+    assert kept == "\n".join(lines[:74])
+    assert clipboard.left_out(lines) == "; the first 74 of 100 lines, more than a terminal takes"
+    assert clipboard.left_out(lines[:74]) == ""
+    assert 73_990 < len(clipboard.fitting("é" * 80_000).encode()) <= clipboard.MOST_BYTES
+    assert clipboard.fitting("\ud800") == "?"
 
 
-def test_in_tmux_it_is_passed_through_and_what_tmux_needs_is_said() -> None:
-    app: Any = _Clipped()
-    assert clipboard.copy(app, ["a\tb"], {}) == ""
-    assert app._driver.written == ""
-    assert "set-clipboard" in clipboard.copy(app, ["a\tb"], {"TMUX": "/tmp/tmux"})
+def test_tmux_is_given_it_to_pass_through() -> None:
+    assert clipboard.passed_through("a\tb", {}) == ""
     encoded = base64.b64encode(b"a\tb").decode()
-    assert app._driver.written == f"\x1bPtmux;\x1b\x1b]52;c;{encoded}\a\x1b\\"
-    clipboard.copy(app, ["\ud800"], {})
-    assert app.copied == "?"
+    assert clipboard.passed_through("a\tb", {"TMUX": "/tmp/tmux"}) == f"\x1bPtmux;\x1b\x1b]52;c;{encoded}\a\x1b\\"
+
+
+async def test_every_screen_copies_no_more_than_a_terminal_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMUX", "/tmp/tmux")
+    app = MeshscopeApp(Options(), lambda _: Screen())
+    async with app.run_test() as pilot:
+        written: list[str] = []
+        monkeypatch.setattr(app._driver, "write", written.append)
+        app.copy_to_clipboard("line\n" * 50_000)
+        await pilot.pause()
+        assert len(app.clipboard) <= clipboard.MOST_BYTES
+        assert [text[:9] for text in written if "]52;" in text] == ["\x1b]52;c;bG", "\x1bPtmux;\x1b\x1b"]

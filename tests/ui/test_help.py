@@ -18,7 +18,7 @@ from meshscope.ui.look import Look
 from meshscope.ui.marks import table
 from meshscope.ui.panel import Frame, Panel
 from meshscope.ui.scene import Scene, Stance
-from meshscope.ui.screens import compare, dialog, start, timeline
+from meshscope.ui.screens import compare, dialog, start
 from meshscope.ui.screens.help import panel_lines
 from meshscope.ui.screens.traces import Traces
 from meshscope.ui.screens.watch import Watch
@@ -120,7 +120,6 @@ LISTED = {
     Traces: dialog.TRACE_KEYS,
     start.Start: start._HELP,
     compare.Compare: compare.KEYS,
-    timeline.Timeline: timeline.KEYS,
 }
 SPELT = {
     "question_mark": "?", "less_than_sign": "<", "greater_than_sign": ">", "comma": ",", "full_stop": ".",
@@ -187,7 +186,7 @@ def test_a_wide_footer_names_copying_and_saving_too() -> None:
 
 
 def test_the_keys_of_the_help_fit_eighty_columns() -> None:
-    for keys in (dialog.KEYS, dialog.TRACE_KEYS, compare.KEYS, start._HELP, timeline.KEYS):
+    for keys in (dialog.KEYS, dialog.TRACE_KEYS, compare.KEYS, start._HELP):
         assert all(max(cell_len(key), 12) + 2 + cell_len(words) <= 76 for key, words in keys)
 
 

@@ -9,9 +9,6 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-from textual.app import App
 
 from meshscope.units import counted
 
@@ -21,36 +18,25 @@ MOST_BYTES = 74_000
 TMUX = "in tmux: set -g set-clipboard on"
 
 
-def fitting(lines: Sequence[str]) -> list[str]:
+def fitting(text: str) -> str:
     """As many whole lines as the clipboard of a terminal takes; the first is cut where it alone is too much."""
-    kept: list[str] = []
-    room = MOST_BYTES
-    for line in lines:
-        room -= len(line.encode("utf-8", "replace")) + 1
-        if room < 0:
-            break
-        kept.append(line)
-    if not kept and lines:
-        return [lines[0].encode("utf-8", "replace")[: MOST_BYTES - 4].decode("utf-8", "ignore")]
-    return kept
+    content = text.encode("utf-8", "replace")
+    if len(content) > MOST_BYTES:
+        content = content[:MOST_BYTES]
+        content = content[: content.rfind(b"\n")] if b"\n" in content else content
+    return content.decode("utf-8", "ignore")
 
 
-def copy(app: App[Any], lines: Sequence[str], environ: Mapping[str, str] = os.environ) -> str:
-    """Send lines to the clipboard. What is to be added to the words that say so: what was left out, and tmux's part."""
-    kept = fitting(lines)
-    text = "\n".join(kept).encode("utf-8", "replace").decode()
-    app.copy_to_clipboard(text)
-    notes = []
-    if len(kept) < len(lines):
-        notes.append(f"the first {len(kept)} of {counted(len(lines), 'line')}, more than a terminal takes")
-    if environ.get("TMUX"):
-        _through_tmux(app, text)
-        notes.append(TMUX)
-    return "".join(f"; {note}" for note in notes)
+def left_out(lines: Sequence[str]) -> str:
+    """``; the first 74 of 100 lines, …``, to go on after the words that say what was copied; "" where all of it was."""
+    kept = fitting("\n".join(lines)).count("\n") + 1
+    if kept >= len(lines):
+        return ""
+    return f"; the first {kept} of {counted(len(lines), 'line')}, more than a terminal takes"
 
 
-def _through_tmux(app: App[Any], text: str) -> None:
-    driver = app._driver  # Textual writes OSC 52 by the same way
-    if driver is not None:
-        encoded = base64.b64encode(text.encode()).decode("ascii")
-        driver.write(f"\x1bPtmux;\x1b\x1b]52;c;{encoded}\a\x1b\\")
+def passed_through(text: str, environ: Mapping[str, str] = os.environ) -> str:
+    """The sequence that tmux hands to the terminal around it; "" outside tmux."""
+    if not environ.get("TMUX"):
+        return ""
+    return f"\x1bPtmux;\x1b\x1b]52;c;{base64.b64encode(text.encode()).decode('ascii')}\a\x1b\\"

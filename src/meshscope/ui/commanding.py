@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 from textual.app import App
 from textual.theme import Theme
 
-from meshscope.ui import palette, saving, switching
+from meshscope.ui import clipboard, palette, saving, switching
 from meshscope.ui.commands import Command, Commanded
 from meshscope.ui.look import Look
 from meshscope.ui.options import Options
@@ -47,6 +47,14 @@ class Commanding(App[str]):
         self.register_theme(self._worn)
         self.theme = self._worn.name
 
+    def copy_to_clipboard(self, text: str) -> None:
+        """As much as a terminal takes, inside tmux too."""
+        text = clipboard.fitting(text)
+        super().copy_to_clipboard(text)
+        passed = clipboard.passed_through(text)
+        if passed and self._driver is not None:  # by the way that Textual writes the sequence itself
+            self._driver.write(passed)
+
     # Commands by name
 
     def action_command_palette(self) -> None:
@@ -64,10 +72,11 @@ class Commanding(App[str]):
             yield from screen.commands()
         yield Command("Picture", "Save this screen as an SVG picture", self.action_picture)
         yield Command("Text", "Save the characters of this screen", partial(self.save_screen, "txt"))
-        side = "Light" if look.is_dark else "Dark"
-        yield Command(f"{side} colours", "Instead of these", self.action_turn_light, "T")
-        letters = "Block characters" if look.is_ascii else "ASCII characters"
-        yield Command(letters, "Instead of these", partial(self.wear, switching.respelt(look)))
+        if isinstance(screen, switching.Wearing):
+            side = "Light" if look.is_dark else "Dark"
+            yield Command(f"{side} colours", "Instead of these", self.action_turn_light, "T")
+            letters = "Block characters" if look.is_ascii else "ASCII characters"
+            yield Command(letters, "Instead of these", partial(self.wear, switching.respelt(look)))
         for word, by in (("often", 1), ("seldom", -1)):
             at = switching.stepped(self.options.fps, by)
             yield Command(f"Look more {word}", f"At the clock, {at:g} times a second", partial(self.tick_at, at))

@@ -120,6 +120,9 @@ class Compare(Screen[None]):
     """A and B. Left and right choose among strategies, up and down scroll."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s", "save", show=False),
+        Binding("T", "app.turn_light", show=False),
+        Binding("question_mark", "help", show=False),
         Binding("left,h,shift+tab", "choose(-1)", show=False),
         Binding("right,l,tab", "choose(1)", show=False),
         Binding("up,k", "scroll(-1)", show=False),
@@ -127,10 +130,7 @@ class Compare(Screen[None]):
         Binding("pageup", "scroll(-10)", show=False),
         Binding("pagedown,space", "scroll(10)", show=False),
         Binding("home", "scroll(-100000)", show=False),
-        Binding("s", "save", show=False),
-        Binding("T", "app.turn_light", show=False),
-        Binding("question_mark", "help", show=False),
-        Binding("q,escape,ctrl+c,ctrl+q", "leave", show=False, priority=True),
+        Binding("q,escape", "leave", show=False),
     ]
 
     def __init__(self, found: Changes, look: Look) -> None:
@@ -169,9 +169,10 @@ class Compare(Screen[None]):
 
     def _keys(self, *, is_long: bool) -> Line:
         keys = [("← →", "strategy")] if len(self._found.changes) > 1 else []
+        keys += [("?", "help")]
         keys += [("↑ ↓", "scroll")] if is_long else []
         line: list[Piece] = [(" ", "text")]
-        for key, what in (*keys, ("?", "help"), ("q", "leave")):
+        for key, what in (*keys, ("q", "leave")):
             line += [(named(key, self._look), "key"), (f" {what}   ", "quiet")]
         return line
 
@@ -191,9 +192,6 @@ class Compare(Screen[None]):
         lines: list[Line] = [[(f"{named(key, self._look):<14}", "key"), (what, "text")] for key, what in KEYS]
         self.app.push_screen(Dialog("compare", lines, self._look))
 
-    def action_leave(self) -> None:
-        self.app.exit("")
-
     def wear(self, look: Look) -> None:
         """Be drawn in another look from now on."""
         self._look = look
@@ -205,3 +203,6 @@ class Compare(Screen[None]):
         yield Command("Save the screen", "As a picture or as plain text", self.action_save, "s")
         yield Command("Help", "The keys", self.action_help, "?")
         yield Command("Quit", "Leave", self.action_leave, "q")
+
+    def action_leave(self) -> None:
+        self.app.exit("")

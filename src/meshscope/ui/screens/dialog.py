@@ -72,7 +72,7 @@ class Dialog(ModalScreen[T]):
 KEYS = (
     ("↑ ↓  j k", "choose a strategy"),
     ("tab  shift+tab", "choose a panel (or 1 … 9, 0)"),
-    ("enter  m  esc", "maximise the panel, and back"),
+    ("enter  m", "maximise the panel, and back"),
     ("f", "the findings; there ↑ ↓ choose one"),
     ("t", "the timeline of the run: lanes of all ranks"),
     ("e", "explain: arrows choose a number, enter opens it"),
@@ -87,6 +87,7 @@ KEYS = (
     ("s", "save the screen as a picture or as plain text"),
     ("backspace", "back to where you were: strategy, panel, held time"),
     ("T", "light or dark"),
+    ("esc", "all panels again; out of a dialog, off the numbers"),
     ("?  h", "this help"),
     ("ctrl+p", "all commands by name, these among them"),
     ("ctrl+l", "draw everything again"),
@@ -95,7 +96,7 @@ KEYS = (
 TRACE_KEYS = (
     ("↑ ↓  j k", "choose a run"),
     ("tab  shift+tab", "choose a panel (or 1 … 9)"),
-    ("enter  m  esc", "maximise the panel, and back"),
+    ("enter  m", "maximise the panel, and back"),
     ("f", "the findings; there ↑ ↓ choose one"),
     ("t", "the timeline of the run: lanes of all ranks"),
     ("e", "explain: arrows choose a number, enter opens it"),
@@ -105,6 +106,7 @@ TRACE_KEYS = (
     ("s", "save the screen as a picture or as plain text"),
     ("backspace", "back to where you were: run, panel"),
     ("T", "light or dark"),
+    ("esc", "all panels again; out of a dialog, off the numbers"),
     ("?  h", "this help"),
     ("ctrl+p", "all commands by name, these among them"),
     ("ctrl+l", "draw everything again"),

@@ -1,4 +1,4 @@
-"""The help of a board: the panel that has the focus first, then the keys, then what the textures mean."""
+"""The help of a board: the panel that has the focus, the keys, and what the textures mean."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 
 from meshscope.ui.clipboard import TMUX
 from meshscope.ui.look import Look
-from meshscope.ui.marks.cells import Line, cells, filled, left, named, wrapped
+from meshscope.ui.marks.cells import Line, cells, cut, filled, left, named, wrapped
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import Panel
 from meshscope.ui.screens.dialog import MEANINGS
@@ -17,7 +17,7 @@ from meshscope.ui.screens.scrolled import Scrolled
 
 Pairs = Sequence[tuple[str, str]]
 
-_TWO_COLUMNS = 108
+_WIDEST, _TWO_COLUMNS = 150, 108
 _GAP = 3
 _KEYS_WIDTH = 64
 _LONGEST = 8
@@ -27,24 +27,22 @@ class Help(Scrolled):
     """Two columns where there is room for them, else one below the other; tab goes to the next part."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark,enter", "answer(None)", show=False),
         Binding("tab", "part", show=False, priority=True),
     ]
 
+    widest = _WIDEST
+
     def __init__(self, look: Look, keys: Pairs, panel: Panel | None = None) -> None:
-        super().__init__("help", (), look)
+        super().__init__("help", look)
         self._keys = keys
         self._panel = panel
         self._starts: list[int] = [0]
 
-    @property
-    def widest(self) -> int:
-        return 150
-
-    def content(self, width: int) -> list[Line]:
+    def body(self, width: int) -> list[Line]:
         about = self._panel
         if about is None or about.help is None:
             return self._general(width)
+        self._starts = [0]
         if width >= _TWO_COLUMNS:
             side = width - _KEYS_WIDTH - _GAP
             return beside(self._general(_KEYS_WIDTH), panel_lines(about, side, self._look), _KEYS_WIDTH)
@@ -64,11 +62,12 @@ class Help(Scrolled):
         note = f"y copies by OSC 52; {TMUX}"
         return [*lines, [], *([(line, "quiet")] for line in wrapped(note, width, _LONGEST))]
 
-    def keys(self) -> list[tuple[str, str]]:
-        return [*([("tab", "next part")] if len(self._starts) > 1 else []), ("esc", "back")]
+    def _foot(self, count: int, room: int, width: int) -> Line:
+        part: Line = [("tab", "key"), (" next part  ", "quiet")] if len(self._starts) > 1 else []
+        return cut([*part, *super()._foot(count, room, width)], width)
 
     def action_part(self) -> None:
-        self.first = next((start for start in self._starts if start > self.first), 0)
+        self._first = next((start for start in self._starts if start > self._first), 0)
         self.show()
 
 
@@ -77,7 +76,8 @@ def panel_lines(panel: Panel, width: int, look: Look) -> list[Line]:
     told = panel.help
     if told is None:
         return []
-    lines: list[Line] = [[(f"{panel.number % 10} {panel.title}", "accent")]]
+    number = f"{panel.number % 10} " if panel.number <= 10 else ""
+    lines: list[Line] = [[(f"{number}{panel.title}", "accent")]]
     lines += [[(line, "text")] for line in wrapped(told.what, width, _LONGEST)]
     for pairs, role in ((told.columns, "strong"), (told.states, "quiet"), (told.keys, "key")):
         if pairs:

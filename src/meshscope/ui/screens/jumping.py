@@ -47,7 +47,7 @@ class Jumping(Explaining):
     @property
     def place(self) -> Place:
         """Where the board is now."""
-        return Place(self._choice, self._focused, self._is_maximised, self.held_ns)
+        return Place(self._choice or None, self._focused, self._is_maximised, self.held_ns)
 
     def leave_place(self) -> None:
         """Take note of where the board is, before it goes elsewhere."""
@@ -78,8 +78,7 @@ class Jumping(Explaining):
         if there.held_ns is not None:
             self.hold_at(there.held_ns)
         self._is_maximised = there.is_maximised
-        if there.choice != self._choice:
-            self._choice, self._scroll, self._picked = there.choice, 0, 0
-            self.scene = self.scene.looking_at(self.selected)
+        if there.choice != self.place.choice:
+            super().choose(there.choice or "")
         self.focus_on(there.focused)
         self._places = tuple(left)

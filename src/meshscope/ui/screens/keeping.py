@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -72,8 +73,9 @@ class Keeping(Jumping):
             rows = self._selected_rows(given)
             lines = as_tabs(rows)
             what = f"{counted(len(rows.rows), 'row')} of “{panel.title}”, with headings"
-        note = clipboard.copy(self.app, lines)
-        self.say(f"Copied {what}{note}.")
+        self.app.copy_to_clipboard("\n".join(lines))
+        tmux = f"; {clipboard.TMUX}" if os.environ.get("TMUX") else ""
+        self.say(f"Copied {what}{clipboard.left_out(lines)}{tmux}.")
 
     def _selected_rows(self, given: Sheet) -> Sheet:
         panel = self._panel(self._focused)

@@ -19,7 +19,6 @@ from meshscope.analysis.waiting import Waiting
 from meshscope.errors import InputError
 from meshscope.recording import bookmarks
 from meshscope.run import Run
-from meshscope.ui import clipboard
 from meshscope.ui.canvas import Canvas
 from meshscope.ui.look import Look
 from meshscope.ui.marks.cells import Line, Piece, cells, ends, named, strip
@@ -39,7 +38,7 @@ _FOOT = (
 
 KEYS = (
     ("← →  h l", "move the cursor; with shift, half a screen"),
-    ("↑ ↓  j k", "choose a lane; pgup pgdn ten further"),
+    ("↑ ↓  j k", "choose a lane"),
     ("+  −", "zoom in and out around the cursor"),
     ("0  z", "show all; show the chosen span"),
     ("w  b", "next span of the lane, the one before"),
@@ -268,18 +267,13 @@ class Timeline(Screen[None]):
         """What is said of the chosen span, to the clipboard of the terminal (OSC 52)."""
         assert self.state is not None
         lines = details(self._lanes, self.state, self._waits)
-        note = clipboard.copy(self.app, ["".join(text for text, _ in line).strip(" ▲") for line in lines])
-        self._said = f"Copied what is said below{note}."
+        self.app.copy_to_clipboard("\n".join("".join(text for text, _ in line).strip(" ▲") for line in lines))
+        self._said = "Copied what is said below."
         self._show()
 
     def action_help(self) -> None:
         lines: list[Line] = [[(f"{named(key, self._look):<12}", "key"), (what, "text")] for key, what in KEYS]
         self.app.push_screen(Dialog("timeline", lines, self._look))
-
-    def wear(self, look: Look) -> None:
-        """Be drawn in another look from now on."""
-        self._look = look
-        self._show()
 
     def action_leave(self) -> None:
         self.dismiss(None)
