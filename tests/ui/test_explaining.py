@@ -32,7 +32,7 @@ from meshscope.units import UNKNOWN, duration, milliseconds, percent, rate, size
 Staged = Callable[..., Any]
 Snapshot = Callable[[str, str], None]
 PANELS = panels()
-CITING = {"comparison", "split", "overlap", "steptime", "memory", "devices"}
+CITING = {"comparison", "split", "overlap", "steptime", "memory", "devices", "idle"}
 
 
 # The marks

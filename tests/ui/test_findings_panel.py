@@ -138,5 +138,5 @@ async def test_where_there_is_room_findings_stand_beside_the_others_and_else_on_
         assert "7 log" in stage.text()
         assert "9 findings" in stage.text()
     async with staged(troubled, size=(120, 40)) as stage:
-        assert "1 of 2" in stage.text()
+        assert "1 of 3" in stage.text()
         assert "9 findings" not in stage.text()

@@ -54,3 +54,48 @@ def test_panels_that_find_no_room_take_turns() -> None:
 def test_a_maximised_panel_has_everything_between_header_and_footer() -> None:
     found = arranged(120, 40, "memory", is_maximised=True)
     assert found.panels == {"memory": Rect(1, 3, 118, 36)}
+
+
+MANY = (*NAMES, "waiting", "findings", "kernels", "path", "idle")
+
+
+def pages(width: int, height: int, names: tuple[str, ...] = MANY, *, table: int = 8) -> list[set[str]]:
+    """What is seen on each page, in their order."""
+    found: dict[int, set[str]] = {}
+    for name in names[1:]:
+        one = arrangement(width, height, header=3, table=table, names=names, focused=name, strip="findings")
+        assert name in one.panels
+        found.setdefault(one.page, set(one.panels) - {names[0]})
+        assert found[one.page] == set(one.panels) - {names[0]}
+    assert sorted(found) == list(range(one.pages))
+    return [found[page] for page in sorted(found)]
+
+
+@given(st.integers(80, 300), st.integers(24, 120), st.integers(3, 14))
+def test_every_panel_is_on_one_page_and_pages_have_nothing_in_common(width: int, height: int, table: int) -> None:
+    shown = pages(width, height, table=table)
+    assert sum(len(page) for page in shown) == len(MANY) - 1
+    assert set().union(*shown) == set(MANY[1:])
+
+
+@pytest.mark.parametrize(
+    ("size", "behind"),
+    [
+        ((80, 24), [{"kernels"}, {"path"}, {"idle"}]),
+        ((120, 40), [{"kernels", "path", "idle"}]),
+        ((220, 60), [{"kernels", "path", "idle"}]),
+    ],
+)
+def test_what_comes_after_the_strip_has_wide_seats_on_pages_of_its_own(
+    size: tuple[int, int], behind: list[set[str]]
+) -> None:
+    assert pages(*size)[-len(behind) :] == behind
+    for name in ("kernels", "path", "idle"):
+        found = arrangement(*size, header=3, table=8, names=MANY, focused=name, strip="findings")
+        assert found.panels[name].width >= 56
+
+
+def test_what_comes_before_the_strip_is_as_if_nothing_came_after() -> None:
+    front = MANY[: MANY.index("findings") + 1]
+    for size in ((80, 24), (120, 40), (160, 50), (220, 60)):
+        assert pages(*size)[: len(pages(*size, front))] == pages(*size, front)

@@ -7,6 +7,7 @@ before all have come. Time that no dependency explains stays with what it came b
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 
@@ -59,6 +60,15 @@ class OnPath:
 
 
 @dataclass(frozen=True)
+class Leg:
+    """A stretch of the path on one rank, in ns after its beginning."""
+
+    rank: int
+    from_ns: int
+    to_ns: int
+
+
+@dataclass(frozen=True)
 class CriticalPath:
     """One round of windows. ``parts`` and ``by_rank`` each add up to ``of_ns`` exactly.
 
@@ -66,7 +76,8 @@ class CriticalPath:
     before) to when the last is through with the last; of whole windows where there is no step. ``error_ns`` is how far
     a replay with nothing changed is from that. ``works`` are the named spans on the path by time, longest first.
     ``untold`` says of which questions the answer is missing, and why. ``is_unchecked``: launches are recorded and no
-    wait of a host for its device, so that nothing on the path can hold a host up.
+    wait of a host for its device, so that nothing on the path can hold a host up. ``legs`` are the ranks
+    that the path is on, one after the other: neighbours differ, and together they are all of ``of_ns``.
     """
 
     ranks: tuple[int, ...]
@@ -79,6 +90,12 @@ class CriticalPath:
     what_ifs: tuple[WhatIf, ...]
     untold: tuple[tuple[str, str], ...]
     is_unchecked: bool = False
+    legs: tuple[Leg, ...] = ()
+
+    @property
+    def switches(self) -> int:
+        """How often the path goes from one rank to another."""
+        return max(len(self.legs) - 1, 0)
 
 
 def critical_paths(run: Run) -> tuple[CriticalPath, ...]:
@@ -93,6 +110,18 @@ def of_round(windows: Round, world: int) -> CriticalPath | None:
     """The path of some windows, None where they have none; ``world`` is how many ranks there are, 0 if unknown."""
     found = measure(windows, world)
     return _path(found, found.graph) if found.graph is not None and found.graph.length_ns > 0 else None
+
+
+def marked_step_ns(path: CriticalPath, run: Run) -> float:
+    """How long a step of the path takes between its marks, in the mean over ranks; NaN where there are none.
+
+    That is not always the path's own: a device comes to a step when it is through with the one before, which may be
+    long after its host, and ranks do not begin together.
+    """
+    windows = [one for one in run.windows if one.rank in path.ranks and set(path.steps) <= set(one.steps)]
+    lengths_ns = [one.step_ns[np.isin(one.steps, path.steps)] @ np.array([-1, 1]) for one in windows]
+    known = [one for one in lengths_ns if len(one)]
+    return float(np.mean(np.concatenate(known))) if known else math.nan
 
 
 def doubts(run: Run) -> tuple[tuple[str, str], ...]:
@@ -124,6 +153,7 @@ def _path(found: RoundGraph, graph: Graph) -> CriticalPath:
         what_ifs=answers,
         untold=untold,
         is_unchecked=found.has_host and not found.host_waits,
+        legs=_legs(graph, steps),
     )
 
 
@@ -149,11 +179,25 @@ def _computed(here: Range, graph: Graph, path: Chain) -> int:
     return intersection(compute, Intervals(path.from_ns[mine], path.to_ns[mine])).total_ns
 
 
-def _by_rank(graph: Graph, path: Chain) -> dict[int, int]:
-    """The time before the end of all is of the rank whose moment came last."""
-    rank, length_ns = graph.rank[path.moment].copy(), path.to_ns - path.from_ns
+def _ranks(graph: Graph, path: Chain) -> Ints:
+    """Of each moment; the time before the end of all is of the rank whose moment came last."""
+    rank = graph.rank[path.moment].copy()
     for at in np.flatnonzero(rank < 0).tolist():
         rank[at] = rank[at - 1] if at else -1
+    return rank
+
+
+def _legs(graph: Graph, path: Chain) -> tuple[Leg, ...]:
+    took = path.to_ns > path.from_ns
+    rank, from_ns, to_ns = _ranks(graph, path)[took], path.from_ns[took], path.to_ns[took]
+    first = np.flatnonzero(np.diff(rank, prepend=-2))
+    last = np.append(first[1:], len(rank)) - 1
+    bounds = (rank[first], from_ns[first] - graph.start_ns, to_ns[last] - graph.start_ns)
+    return tuple(Leg(*leg) for leg in zip(*(column.tolist() for column in bounds), strict=True))
+
+
+def _by_rank(graph: Graph, path: Chain) -> dict[int, int]:
+    rank, length_ns = _ranks(graph, path), path.to_ns - path.from_ns
     total = {int(one): int(length_ns[rank == one].sum()) for one in np.unique(rank).tolist()}
     return {one: ns for one, ns in total.items() if ns}
 

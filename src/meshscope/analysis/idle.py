@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from meshscope.analysis.gaps import Parts, started
 from meshscope.analysis.host_activity import ACTIVITIES, LAUNCHING, Activity, charged, threads
+from meshscope.analysis.in_steps import steps_of
 from meshscope.analysis.parts import per_window
 from meshscope.intervals import EMPTY, Intervals, complement, difference, intersection, union
 from meshscope.run import Run
@@ -55,7 +56,8 @@ class Idle:
     ``late_starts`` of the gaps ended with work that the host had begun to launch after the stretch began. Of the time
     in which the device did not compute but communicated or copied, the next kernel had been launched in ``waits`` (by
     what it waited for: ``collective`` or ``copy``) and had not been in ``late_beside_ns``; ``unseen_beside_ns`` is
-    where its launch is not known. ``why`` says why there are no causes at all, "" where there are.
+    where its launch is not known. ``step_waits``, ``step_late_beside_ns`` and ``step_unseen_beside_ns`` are what of
+    these lies in complete steps. ``why`` says why there are no causes at all, "" where there are.
     """
 
     rank: int
@@ -74,6 +76,9 @@ class Idle:
     pauses: int = 0
     pause_causes: dict[str, int] = field(default_factory=dict)
     step_pause_causes: dict[str, int] = field(default_factory=dict)
+    step_waits: dict[str, int] = field(default_factory=dict)
+    step_late_beside_ns: int = 0
+    step_unseen_beside_ns: int = 0
 
     @property
     def host_late_ns(self) -> int:
@@ -128,7 +133,7 @@ def _charges(window: Window, causes: Activity, gaps: Intervals) -> dict[str, Any
     """The causes as times: altogether, in complete steps, and in pauses."""
     is_pause = gaps.end_ns - gaps.start_ns >= PAUSE_NS
     pauses = Intervals(gaps.start_ns[is_pause], gaps.end_ns[is_pause])
-    inside = union(window.step_ns[:, 0], window.step_ns[:, 1])
+    inside = steps_of(window)
     in_steps = {cause: when & inside for cause, when in causes.items()}
     return {
         "causes": _times(causes),
@@ -147,7 +152,7 @@ def _times(causes: Activity) -> dict[str, int]:
 def _gpu(window: Window, base: Idle, gaps: Intervals, work: Ints) -> Idle:
     spans = window.spans
     parts = Parts.of(spans, gaps, started(spans, work, gaps.end_ns))
-    beside = _beside(spans)
+    beside = _beside(spans, steps_of(window))
     return _with(
         base,
         late_starts=int((parts.launch_start_ns > gaps.start_ns)[parts.is_known].sum()),
@@ -186,7 +191,7 @@ def _name(spans: SpanTable, row: int) -> str:
     return spans.name_of(row) if spans.name[row] >= 0 else ""
 
 
-def _beside(spans: SpanTable) -> dict[str, Any]:
+def _beside(spans: SpanTable, inside: Intervals) -> dict[str, Any]:
     """Why nothing is computed beside communication and copies, cut at the launch of the next kernel."""
     rows = np.flatnonzero(spans.kind == Kind.COMPUTE)
     communicating = spans.busy(Kind.COLLECTIVE)
@@ -202,14 +207,20 @@ def _beside(spans: SpanTable) -> dict[str, Any]:
         seen = union(parts.start_ns[known], parts.end_ns[known])
         unseen = difference(beside, seen)
     waited = difference(difference(beside, late), unseen)
-    found = {
-        "collective": intersection(waited, communicating).total_ns,
-        "copy": intersection(waited, copying).total_ns,
+    waits = {"collective": intersection(waited, communicating), "copy": intersection(waited, copying)}
+    return {
+        "waits": {name: when.total_ns for name, when in waits.items()},
+        "late_beside_ns": late.total_ns,
+        "unseen_beside_ns": unseen.total_ns,
+        "step_waits": {name: (when & inside).total_ns for name, when in waits.items()},
+        "step_late_beside_ns": (late & inside).total_ns,
+        "step_unseen_beside_ns": (unseen & inside).total_ns,
     }
-    return {"waits": found, "late_beside_ns": late.total_ns, "unseen_beside_ns": unseen.total_ns}
 
 
-_CHARGES = ("causes", "step_causes", "pause_causes", "step_pause_causes")
+_CHARGES = ("causes", "step_causes", "pause_causes", "step_pause_causes", "waits", "step_waits")
+_SUMS = ("span_ns", "idle_ns", "gaps", "late_starts", "late_beside_ns", "unseen_beside_ns", "steps", "pauses",
+         "step_late_beside_ns", "step_unseen_beside_ns")  # fmt: skip
 
 
 def combine(parts: Iterable[Idle]) -> Idle:
@@ -219,20 +230,13 @@ def combine(parts: Iterable[Idle]) -> Idle:
 
 def _added(a: Idle, b: Idle) -> Idle:
     longest = [gap for gap in (a.longest, b.longest) if gap is not None]
+    added: dict[str, Any] = {name: getattr(a, name) + getattr(b, name) for name in _SUMS}
+    added |= {name: dict(Counter(getattr(a, name)) + Counter(getattr(b, name))) for name in _CHARGES}
     return Idle(
         rank=a.rank,
-        span_ns=a.span_ns + b.span_ns,
-        idle_ns=a.idle_ns + b.idle_ns,
-        gaps=a.gaps + b.gaps,
-        late_starts=a.late_starts + b.late_starts,
-        waits=dict(Counter(a.waits) + Counter(b.waits)),
-        late_beside_ns=a.late_beside_ns + b.late_beside_ns,
-        unseen_beside_ns=a.unseen_beside_ns + b.unseen_beside_ns,
         longest=max(longest, key=lambda gap: gap.end_ns - gap.start_ns, default=None),
         why=a.why or b.why,
-        steps=a.steps + b.steps,
-        pauses=a.pauses + b.pauses,
-        **{name: dict(Counter(getattr(a, name)) + Counter(getattr(b, name))) for name in _CHARGES},
+        **added,
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from meshscope.analysis.idle import WORK
+from meshscope.analysis.in_steps import begun_in_steps, rank_steps, working
 from meshscope.analysis.nesting import nest
 from meshscope.analysis.parts import per_window
 from meshscope.intervals import union
@@ -26,7 +27,9 @@ class Operation:
     """One name over ``ranks``: ``frac`` is its share of the time of all device work, added up over spans and ranks.
 
     Times are those of the spans on a GPU or an XLA device. On a torch CPU rank operators nest, and a time is what an
-    operator did itself, outside the operators in it.
+    operator did itself, outside the operators in it. ``per_step_ns`` and ``per_step_count`` are of the calls that begin
+    in a complete step, in the mean over all ranks and their steps; None where no step is complete. ``rule`` is what its
+    first call was told by.
     """
 
     name: str
@@ -39,10 +42,22 @@ class Operation:
     p95_ns: float
     max_ns: int
     frac: float
+    rule: str = ""
+    per_step_ns: float | None = None
+    per_step_count: float | None = None
 
 
-Part = dict[Key, Ints]
-"""The duration of each call (ns) by name and kind."""
+@dataclass(frozen=True, eq=False)
+class Calls:
+    """The calls of one name and kind in one window: how long each took, and which began in a complete step."""
+
+    rank: int
+    rule: str
+    length_ns: Ints
+    is_stepped: npt.NDArray[np.bool_]
+
+
+Part = dict[Key, Calls]
 
 
 @per_window
@@ -61,10 +76,15 @@ def measure(window: Window) -> Part:
     key = (spans.name[rows].astype(np.int64) % len(names)) * len(Kind) + spans.kind[rows]
     order = np.argsort(key, kind="stable")
     keys, first = np.unique(key[order], return_index=True)
-    parts = np.split(length_ns[order], first[1:])
+    is_stepped = begun_in_steps(window, spans.start_ns[rows[order]])
+    parts = zip(
+        keys.tolist(), first, np.split(length_ns[order], first[1:]), np.split(is_stepped, first[1:]), strict=True
+    )
     return {
-        (names[code // len(Kind)], Kind(code % len(Kind))): part
-        for code, part in zip(keys.tolist(), parts, strict=True)
+        (names[code // len(Kind)], Kind(code % len(Kind))): Calls(
+            window.rank, spans.rule_of(int(rows[order[at]])), lengths_ns, stepped
+        )
+        for code, at, lengths_ns, stepped in parts
     }
 
 
@@ -99,29 +119,33 @@ def _continues(spans: SpanTable, rows: Ints) -> npt.NDArray[np.bool_]:
 
 def operations(run: Run) -> tuple[Operation, ...]:
     """All of them, by total time, longest first."""
-    parts: dict[Key, list[tuple[int, Ints]]] = {}
+    parts: dict[Key, list[Calls]] = {}
     for window in run.windows:
-        for key, durations_ns in measure(window).items():
-            parts.setdefault(key, []).append((window.rank, durations_ns))
-    all_ns = sum(int(durations_ns.sum()) for rows in parts.values() for _, durations_ns in rows)
-    found = [_operation(key, rows, all_ns) for key, rows in parts.items()]
+        for key, calls in measure(window).items():
+            parts.setdefault(key, []).append(calls)
+    all_ns = sum(int(calls.length_ns.sum()) for some in parts.values() for calls in some)
+    steps = rank_steps(working(run))
+    found = [_operation(key, some, all_ns, steps) for key, some in parts.items()]
     return tuple(sorted(found, key=lambda one: (-one.total_ns, one.name, one.kind)))
 
 
-def _operation(key: Key, rows: Iterable[tuple[int, Ints]], all_ns: int) -> Operation:
-    rows = list(rows)
-    durations_ns = np.concatenate([part for _, part in rows])
+def _operation(key: Key, some: Sequence[Calls], all_ns: int, steps: int) -> Operation:
+    durations_ns = np.concatenate([calls.length_ns for calls in some])
+    is_stepped = np.concatenate([calls.is_stepped for calls in some])
     total_ns = int(durations_ns.sum())
     name, kind = key
     return Operation(
         name=name,
         kind=kind.name.lower(),
         count=len(durations_ns),
-        ranks=len({rank for rank, _ in rows}),
+        ranks=len({calls.rank for calls in some}),
         total_ns=total_ns,
         mean_ns=total_ns / len(durations_ns),
         median_ns=float(np.median(durations_ns)),
         p95_ns=float(np.percentile(durations_ns, 95)),
         max_ns=int(durations_ns.max()),
         frac=ratio(total_ns, all_ns),
+        rule=some[0].rule,
+        per_step_ns=int(durations_ns[is_stepped].sum()) / steps if steps else None,
+        per_step_count=int(is_stepped.sum()) / steps if steps else None,
     )

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meshscope.analysis.host_activity import host_named
+from meshscope.analysis.in_steps import rank_steps, steps_of
 from meshscope.analysis.parts import per_window
 from meshscope.analysis.phase_names import BACKWARD, FORWARD, IN_ENGINE, OPTIMIZER, OTHER, PHASES, UNKNOWN
 from meshscope.analysis.places import around, places
@@ -41,7 +42,8 @@ class Phase:
     """One phase over ranks and windows: unions of device time, so that hidden communication counts once in ``busy_ns``.
 
     ``frac`` is the share of all phases' ``busy_ns``, added up: phases overlap where the device still does one's work
-    while the next is running on another stream.
+    while the next is running on another stream. ``per_step_ns`` is what of ``busy_ns`` lies in complete steps, in the
+    mean over the ranks that mark phases and their steps; None where no step is complete.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Phase:
     collective_ns: int
     copy_ns: int
     frac: float
+    per_step_ns: float | None = None
 
 
 @per_window
@@ -106,12 +109,13 @@ def _next(sorted_ns: Ints, time_ns: Ints) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One phase of one window."""
+    """One phase of one window; ``inside`` is the time of its complete steps."""
 
     works: int
     compute: Intervals
     collective: Intervals
     copy: Intervals
+    inside: Intervals
 
     @property
     def busy(self) -> Intervals:
@@ -125,16 +129,17 @@ def measure(window: Window) -> tuple[Part, ...] | None:
     if number is None:
         return None
     row = places(window).row
-    return tuple(_part(window.spans, row[number == phase]) for phase in range(len(PHASES)))
+    inside = steps_of(window)
+    return tuple(_part(window.spans, row[number == phase], inside) for phase in range(len(PHASES)))
 
 
-def _part(spans: SpanTable, row: Ints) -> Part:
+def _part(spans: SpanTable, row: Ints, inside: Intervals) -> Part:
     kind = spans.kind[row]
     compute, collective, copy = (
         union(spans.start_ns[row[kind == one]], spans.end_ns[row[kind == one]])
         for one in (Kind.COMPUTE, Kind.COLLECTIVE, Kind.COPY)
     )
-    return Part(len(row), compute, collective, copy)
+    return Part(len(row), compute, collective, copy, inside)
 
 
 def phases(run: Run) -> tuple[Phase, ...]:
@@ -143,11 +148,12 @@ def phases(run: Run) -> tuple[Phase, ...]:
     if not parts:
         return ()
     all_ns = sum(part.busy.total_ns for window in parts for part in window)
-    found = [_phase(name, [window[at] for window in parts], all_ns) for at, name in enumerate(PHASES)]
+    steps = rank_steps(window for window in run.windows if measure(window) is not None)
+    found = [_phase(name, [window[at] for window in parts], all_ns, steps) for at, name in enumerate(PHASES)]
     return tuple(phase for phase in found if phase.works)
 
 
-def _phase(name: str, parts: Iterable[Part], all_ns: int) -> Phase:
+def _phase(name: str, parts: Iterable[Part], all_ns: int, steps: int) -> Phase:
     parts = list(parts)
     busy_ns = sum(part.busy.total_ns for part in parts)
     return Phase(
@@ -158,6 +164,7 @@ def _phase(name: str, parts: Iterable[Part], all_ns: int) -> Phase:
         collective_ns=sum(part.collective.total_ns for part in parts),
         copy_ns=sum(part.copy.total_ns for part in parts),
         frac=ratio(busy_ns, all_ns),
+        per_step_ns=sum((part.busy & part.inside).total_ns for part in parts) / steps if steps else None,
     )
 
 

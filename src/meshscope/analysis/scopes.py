@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from meshscope import kinds
 from meshscope.analysis.host_activity import cites, host_named, named
+from meshscope.analysis.in_steps import begun_in_steps
 from meshscope.analysis.nesting import nest
 from meshscope.analysis.parts import per_window
 from meshscope.analysis.phase_names import BACKWARD, IN_ENGINE
@@ -44,6 +45,8 @@ class Scope:
     """The device work launched in a scope and in none within it: ``frac`` is its share of ``Scopes.of_ns``.
 
     ``backward_ns`` of ``total_ns`` are of the backward pass; None where no backward work is linked to a scope.
+    ``per_step_ns`` is of what begins in a complete step, in the mean over these and the ranks that have scopes; None
+    where no step is complete.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Scope:
     total_ns: int
     frac: float
     backward_ns: int | None = None
+    per_step_ns: float | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,8 @@ class Scopes:
     """One source over all ranks: the scopes by time, longest first.
 
     ``of_ns`` is the time of all device work, added up over spans and ranks; ``outside_ns`` of it was launched in no
-    scope and ``unknown_ns`` shows no launch, or no path in a program.
+    scope and ``unknown_ns`` shows no launch, or no path in a program. ``per_step_ns`` is all device work in a mean
+    complete step, as that of its scopes.
     """
 
     source: str
@@ -66,22 +71,41 @@ class Scopes:
     of_ns: int
     outside_ns: int
     unknown_ns: int
+    per_step_ns: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Scoped:
+    """Where the k pieces of work of a window (as in :func:`places`) belong: ``code`` (k,) indexes ``names``, or is −1.
+
+    ``is_known`` (k,) says whether a launch or a path tells; ``is_backward`` (k,) which are of the backward pass, None
+    where no backward work is linked to a scope.
+    """
+
+    names: tuple[str, ...]
+    code: Ints
+    is_known: Flags
+    is_backward: Flags | None
 
 
 @dataclass(frozen=True)
 class Part:
-    """One window and source; by name the pieces of work and their time."""
+    """One window and source; by name the pieces of work, their time, and that of pieces that begin in a step."""
 
     works: Counter[str] = field(default_factory=Counter)
     time_ns: Counter[str] = field(default_factory=Counter)
+    stepped_ns: Counter[str] = field(default_factory=Counter)
     backward_ns: Counter[str] = field(default_factory=Counter)
+    has_backward: bool = False
+    steps: int = 0
     of_ns: int = 0
+    of_stepped_ns: int = 0
     outside_ns: int = 0
     unknown_ns: int = 0
 
 
 @per_window
-def measure(window: Window) -> dict[str, Part]:
+def scope_of(window: Window) -> dict[str, Scoped]:
     """By source; a source that the window has nothing of is absent."""
     spans = window.spans
     if window.device_kind == "none":
@@ -91,18 +115,19 @@ def measure(window: Window) -> dict[str, Part]:
     module = cites(spans, kinds.FRAME) & named(spans, lambda name: name.startswith(_MODULE))
     annotation = cites(spans, kinds.ANNOTATION) & ~named(spans, _NO_SCOPE.search)
     here = places(window)
-    weight_ns = _weights(window, here.row)
     found = {}
     # Backward runs on a thread of its own while the annotating one waits for it.
     for source, marks, search in (("module", module, around), ("annotation", annotation, beside)):
         if marks.any():
             scope = search(spans, marks, here)
             backward = _of_forward(spans, marks, here, scope) if source == "module" else None
-            found[source] = _part(spans, scope, here.is_known, weight_ns, backward)
+            names = tuple(name.removeprefix(_MODULE) for name in spans.names)
+            code = np.where(scope >= 0, spans.name[scope], -1).astype(np.int64)
+            found[source] = Scoped(names, code, here.is_known, backward)
     return found
 
 
-def _of_forward(spans: SpanTable, marks: Flags, here: Places, scope: Ints) -> Flags:
+def _of_forward(spans: SpanTable, marks: Flags, here: Places, scope: Ints) -> Flags | None:
     """Sets the scope of backward work to that of its forward operator; which pieces those are, shape (k,)."""
     engine = host_named(spans, IN_ENGINE.search) & (spans.link >= 0)
     evaluation = around(spans, engine, here)
@@ -112,32 +137,31 @@ def _of_forward(spans: SpanTable, marks: Flags, here: Places, scope: Ints) -> Fl
     scope[backward] = around(spans, marks, Places(here.row[backward], lane, time_ns))
     found = np.zeros(len(scope), dtype=bool)
     found[backward[scope[backward] >= 0]] = True
-    return found
+    return found if found.any() else None
 
 
-def _of_paths(window: Window) -> dict[str, Part]:
+def _of_paths(window: Window) -> dict[str, Scoped]:
     spans = window.spans
-    row = places(window).row
-    path = spans.path[row]
-    is_scope = np.array([bool(place(one).scope) for one in spans.paths] + [False], dtype=bool)
-    if not is_scope[path].any():
+    path = spans.path[places(window).row]
+    told = [place(one) for one in spans.paths]
+    names = tuple(dict.fromkeys(one.scope for one in told if one.scope))
+    number = {name: at for at, name in enumerate(names)}
+    numbers = [*(number.get(one.scope, -1) for one in told), -1]  # −1, no path, finds the last
+    of_path = np.array(numbers, dtype=np.int64)
+    code = of_path[path]
+    if not (code >= 0).any():
         return {}
-    weight_ns = _weights(window, row)
-    part = Part(of_ns=int(weight_ns.sum()), unknown_ns=int(weight_ns[path < 0].sum()))
-    outside_ns = 0
-    for code in np.unique(path[path >= 0]).tolist():
-        here, mine = place(spans.paths[code]), path == code
-        total_ns = int(weight_ns[mine].sum())
-        if not here.scope:
-            outside_ns += total_ns
-            continue
-        part.works[here.scope] += int(mine.sum())
-        part.time_ns[here.scope] += total_ns
-        part.backward_ns[here.scope] += total_ns * (here.phase == BACKWARD)
-    return {_NAMED_SCOPE: replace(part, outside_ns=outside_ns)}
+    is_backward = np.array([*(one.phase == BACKWARD for one in told), False], dtype=bool)[path]
+    return {_NAMED_SCOPE: Scoped(names, code, path >= 0, is_backward)}
 
 
-def _weights(window: Window, row: Ints) -> Ints:
+@per_window
+def measure(window: Window) -> dict[str, Part]:
+    """By source; a source that the window has nothing of is absent."""
+    return {source: _part(window, found) for source, found in scope_of(window).items()}
+
+
+def weights(window: Window, row: Ints) -> Ints:
     """Device time of each piece; of nested operators what each does itself, so that they add up."""
     spans = window.spans
     if window.device_kind != "cpu":
@@ -145,21 +169,34 @@ def _weights(window: Window, row: Ints) -> Ints:
     return nest(spans.lane[row], spans.start_ns[row], spans.end_ns[row]).own_ns()
 
 
-def _part(spans: SpanTable, scope: Ints, is_known: Flags, weight_ns: Ints, backward: Flags | None) -> Part:
-    part = Part(
+def _part(window: Window, found: Scoped) -> Part:
+    row = places(window).row
+    weight_ns = weights(window, row)
+    is_in = found.code >= 0
+    is_stepped = begun_in_steps(window, window.spans.start_ns[row])
+    backward = found.is_backward
+    return Part(
+        works=_summed(found, is_in, np.ones(len(row), dtype=np.int64)),
+        time_ns=_summed(found, is_in, weight_ns),
+        stepped_ns=_summed(found, is_in & is_stepped, weight_ns),
+        backward_ns=_summed(found, is_in & backward, weight_ns) if backward is not None else Counter(),
+        has_backward=backward is not None,
+        steps=len(window.steps),
         of_ns=int(weight_ns.sum()),
-        outside_ns=int(weight_ns[is_known & (scope < 0)].sum()),
-        unknown_ns=int(weight_ns[~is_known].sum()),
+        of_stepped_ns=int(weight_ns[is_stepped].sum()),
+        outside_ns=int(weight_ns[found.is_known & ~is_in].sum()),
+        unknown_ns=int(weight_ns[~found.is_known].sum()),
     )
-    is_in = scope >= 0
-    names = spans.name[scope[is_in]]
-    for code in np.unique(names).tolist():
-        mine = names == code
-        part.works[spans.names[code]] += int(mine.sum())
-        part.time_ns[spans.names[code]] += int(weight_ns[is_in][mine].sum())
-        if backward is not None and backward[is_in][mine].any():
-            part.backward_ns[spans.names[code]] += int(weight_ns[is_in][mine & backward[is_in]].sum())
-    return part
+
+
+def _summed(found: Scoped, rows: Flags, values: Ints) -> Counter[str]:
+    """The values of some pieces of work, added up by the name of their scope."""
+    total = np.zeros(len(found.names), dtype=np.int64)
+    np.add.at(total, found.code[rows], values[rows])
+    by_name: Counter[str] = Counter()
+    for code in np.unique(found.code[rows]).tolist():
+        by_name[found.names[code]] += int(total[code])
+    return by_name
 
 
 def scopes(run: Run) -> tuple[Scopes, ...]:
@@ -180,24 +217,29 @@ def doubts(run: Run) -> tuple[tuple[str, str], ...]:
     return ()
 
 
-def _scopes(source: str, parts: Iterable[Part]) -> Scopes:
-    parts = list(parts)
-    works: Counter[str] = Counter()
-    time_ns: Counter[str] = Counter()
-    backward_ns: Counter[str] = Counter()
-    for part in parts:
-        works.update(part.works)
-        time_ns.update(part.time_ns)
-        backward_ns.update(part.backward_ns)
-    has_backward = bool(backward_ns)
+def _added(counters: Iterable[Counter[str]]) -> Counter[str]:
+    """Names that count nothing stay."""
+    total: Counter[str] = Counter()
+    for one in counters:
+        total.update(one)
+    return total
+
+
+def _scopes(source: str, parts: Sequence[Part]) -> Scopes:
+    steps = sum(part.steps for part in parts)
+    works, time_ns, stepped_ns, backward_ns = (
+        _added(getattr(part, name) for part in parts) for name in ("works", "time_ns", "stepped_ns", "backward_ns")
+    )
+    has_backward = any(part.has_backward for part in parts)
     of_ns = sum(part.of_ns for part in parts)
     rows = [
         Scope(
-            name=name.removeprefix(_MODULE),
+            name=name,
             works=works[name],
             total_ns=ns,
             frac=ratio(ns, of_ns),
             backward_ns=backward_ns[name] if has_backward else None,
+            per_step_ns=stepped_ns[name] / steps if steps else None,
         )
         for name, ns in time_ns.items()
     ]
@@ -207,4 +249,5 @@ def _scopes(source: str, parts: Iterable[Part]) -> Scopes:
         of_ns=of_ns,
         outside_ns=sum(part.outside_ns for part in parts),
         unknown_ns=sum(part.unknown_ns for part in parts),
+        per_step_ns=sum(part.of_stepped_ns for part in parts) / steps if steps else None,
     )

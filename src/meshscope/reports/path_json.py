@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from meshscope.analysis.critical_path import CriticalPath, critical_paths, doubts
@@ -17,7 +17,7 @@ def path_json(run: Run) -> tuple[dict[str, Any], tuple[tuple[str, str], ...]]:
 
 
 def _path(found: CriticalPath) -> dict[str, Any]:
-    said = asdict(found)
-    del said["untold"]
+    said = asdict(replace(found, legs=()))
+    del said["untold"], said["legs"]
     said["by_rank"] = {str(rank): ns for rank, ns in found.by_rank.items()}
-    return said | {"works": said["works"][:MOST]}
+    return said | {"works": said["works"][:MOST], "switches": found.switches}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from meshscope.analysis.critical_path import CriticalPath, critical_paths
+from meshscope.analysis.critical_path import CriticalPath, critical_paths, marked_step_ns
 from meshscope.analysis.what_if import EVEN, FREE, HOST, TWICE, WhatIf
 from meshscope.reports.columns import wrapped
 from meshscope.run import Run
@@ -69,12 +67,11 @@ def _between_marks(found: CriticalPath, run: Run) -> str:
 
     A device comes to a step when it is through with the one before, which may be long after its host.
     """
-    windows = [one for one in run.windows if one.rank in found.ranks and set(found.steps) <= set(one.steps)]
-    lengths_ns = [one.step_ns[np.isin(one.steps, found.steps)] @ np.array([-1, 1]) for one in windows]
-    marked_ns = float(np.mean(np.concatenate(lengths_ns))) if lengths_ns else 0.0
+    marked_ns = marked_step_ns(found, run)
     each_ns = found.of_ns / len(found.steps)
-    if not marked_ns or abs(each_ns - marked_ns) <= LEAST_APART_FRAC * each_ns:
+    if not abs(each_ns - marked_ns) > LEAST_APART_FRAC * each_ns:
         return ""
+    windows = [one for one in run.windows if one.rank in found.ranks]
     whose = "the hosts'" if any(one.framework == "torch" and one.device_kind == "gpu" for one in windows) else "its"
     return f" ({duration(marked_ns)} between {whose} marks)"
 

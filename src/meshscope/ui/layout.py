@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 MARGIN = 1
 GAP = 3
 LEAST_WIDTH = 36
+SPACIOUS = 56
+"""What comes after the strip holds tables of names: it gets seats of at least this width, where the terminal has it."""
+
 LEAST_HEIGHT = 9
 TALL_ENOUGH = 13
 """Two rows may be low; a third comes only where each has this many lines, else panels take turns."""
@@ -53,8 +56,8 @@ def arrangement(
     """The comparison (the first of ``names``) above, the other panels in a grid below.
 
     Panels that find no room of LEAST_WIDTH × LEAST_HEIGHT take turns by page; the focused one is always seen.
-    ``strip`` names a panel that may come last: where the others fill whole rows and leave room, it gets a few lines
-    below them, else a seat that is free, or a page of its own.
+    ``strip`` names a panel that reads across: where those before it fill whole rows and leave room, it gets a few lines
+    below them, else a seat like any other. What comes after it has pages of its own.
     ``header`` and ``table`` are the lines wanted by the header and by the comparison's drawing with its title.
     """
     top = min(header, max(height - 2, 1))
@@ -69,14 +72,25 @@ def arrangement(
     area = Rect(inside.x, inside.y + own, inside.width, inside.height - own)
     if area.height < 3 or not others:
         return Arrangement(head, foot, places)
-    if others[-1] == strip and (seated := _above_strip(area, others)):
-        return Arrangement(head, foot, places | seated)
-    columns, rows = _grid(area, len(others) - (others[-1] == strip and len(others) > 1))
-    seats = columns * rows
-    pages = -(-len(others) // seats)
-    page = others.index(focused) // seats if focused in others else 0
-    shown = others[page * seats : (page + 1) * seats]
-    return Arrangement(head, foot, places | _seated(area, columns, shown), page, pages)
+    pages = _pages(area, others, strip)
+    page = next((number for number, seated in enumerate(pages) if focused in seated), 0)
+    return Arrangement(head, foot, places | pages[page], page, len(pages))
+
+
+def _pages(area: Rect, names: Sequence[str], strip: str) -> list[dict[str, Rect]]:
+    """Where everything goes on each page; what comes after the strip stands by itself, in wider seats."""
+    at = names.index(strip) + 1 if strip in names else len(names)
+    front = names[:at]
+    seated = _above_strip(area, front) if strip in front else {}
+    # No row is made for a strip that comes last.
+    grid = _grid(area, len(front) - (len(front) > 1 and front[-1] == strip))
+    return [*([seated] if seated else _turns(area, front, grid)), *_turns(area, names[at:], _grid(area, 3, SPACIOUS))]
+
+
+def _turns(area: Rect, names: Sequence[str], grid: tuple[int, int]) -> list[dict[str, Rect]]:
+    """Names in a grid of columns and rows, as many on a page as it has seats."""
+    columns, rows = grid
+    return [_seated(area, columns, names[at : at + columns * rows]) for at in range(0, len(names), columns * rows)]
 
 
 def _above_strip(area: Rect, names: Sequence[str]) -> dict[str, Rect]:
@@ -94,8 +108,8 @@ def _above_strip(area: Rect, names: Sequence[str]) -> dict[str, Rect]:
     return _seated(above, columns, seated) | {strip: below}
 
 
-def _grid(area: Rect, count: int) -> tuple[int, int]:
-    columns = max(min((area.width + GAP) // (LEAST_WIDTH + GAP), 3, count), 1)
+def _grid(area: Rect, count: int, least_width: int = LEAST_WIDTH) -> tuple[int, int]:
+    columns = max(min((area.width + GAP) // (least_width + GAP), 3, count), 1)
     rows = max(min(-(-count // columns), max(min(area.height // LEAST_HEIGHT, 2), area.height // TALL_ENOUGH)), 1)
     return columns, rows
 

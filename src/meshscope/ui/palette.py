@@ -53,6 +53,10 @@ INKS: dict[str, Ink] = {
     "wait": Ink("#d7af5f", "#af8700", "yellow", dark_ground="#5f5f00", light_ground="#ffffd7"),
     "idle": Ink("#6c6c6c", "#8a8a8a", is_dim=True),
     "host": Ink("#8a8a8a", "#8a8a8a"),
+    "launch": Ink("#87afaf", "#5f8787", "cyan"),
+    "mixed": Ink("#ffaf5f", "#af5f00", "red"),
+    "late": Ink("#ff875f", "#d75f00", "red"),
+    "data": Ink("#d7af87", "#af8787", "yellow"),
     "match": Ink("#121212", "#121212", "green", is_bold=True, dark_ground="#5fd7af", light_ground="#5fd7af"),
     "picked": Ink("#ffffff", "#005f87", "cyan", is_bold=True, dark_ground="#005f87", light_ground="#afd7ff"),
     # Memory: one hue from full to faint, which none of the times has.
@@ -85,6 +89,10 @@ TEXTURES: dict[str, tuple[str, str]] = {
     "wait": ("╱", "/"),
     "idle": ("·", "."),
     "host": ("▃", "-"),
+    "launch": ("┊", ":"),
+    "mixed": ("╳", "X"),
+    "late": ("╲", "\\"),
+    "data": ("▔", "^"),
     # None of these is a texture of time, and none is as sparse as idle: bytes are never nothing.
     "parameters": ("▓", "@"),
     "gradients": ("╬", "&"),
@@ -97,8 +105,8 @@ HEAT: tuple[tuple[str, str], ...] = (("·", "."), ("░", ":"), ("▒", "+"), ("
 """From nothing to most; what is not known is blank."""
 
 TIMES = ("compute", "hidden", "exposed", "copy", "wait", "idle")
-BESIDE = ("host",)
-"""Time too, but of another queue: it stands beside the others in no bar."""
+BESIDE = ("host", "launch", "mixed", "late", "data")
+"""Time too, but not of a device at work: of another queue, of a path over ranks, of what an idle device waits for."""
 
 BYTES = ("parameters", "gradients", "optimizer", "activations", "temporaries")
 

@@ -19,7 +19,7 @@ from meshscope.units import printable
 @dataclass(frozen=True)
 class Frame:
     """What a drawing is made for. ``scroll`` counts lines back from the newest, ``selected`` is the name of a run,
-    ``picked`` numbers what was chosen within the panel.
+    ``picked`` numbers what was chosen within the panel, ``turn`` counts how often it was turned.
 
     ``caveat`` says what the answers do not stand on yet; it is shown with each of them.
     """
@@ -31,6 +31,7 @@ class Frame:
     selected: str = ""
     scroll: int = 0
     picked: int = 0
+    turn: int = 0
     caveat: str = ""
 
 
@@ -69,9 +70,10 @@ class Panel:
     that have it (recordings, traces opened by themselves), ``suits`` tells for which scenes; one that ``scrolls``
     has more lines than room; one that ``is_strip`` reads across and can do with a few lines below the others. ``count``
     tells how many things an answer holds to choose from, for a panel that has such: there the keys for another run move
-    among them while it has the focus. ``help`` and ``data`` (its answer as a table to copy and export) stand in
-    ``ui/about/``. Titles and promises are written by us; everything else goes through
-    ``units.printable``.
+    among them while it has the focus; ``is_told`` says that the footer tells how many, seen or not. ``key`` is the
+    letter that leads to a panel that has no digit; ``turned`` gives an answer as it is grouped after so many turns.
+    ``help`` and ``data`` (its answer as a table to copy and export) stand in ``ui/about/``. Titles and promises are
+    written by us; everything else goes through ``units.printable``.
     """
 
     name: str
@@ -88,8 +90,16 @@ class Panel:
     scrolls: bool = False
     is_strip: bool = False
     count: Callable[[Any], int] | None = None
+    is_told: bool = False
+    key: str = ""
+    turned: Callable[[Any, int], Any] = lambda answer, _: answer
     help: Help | None = None
     data: Callable[[Any], Sheet] | None = None
+
+    @property
+    def sign(self) -> str:
+        """The key that leads to it, as its title shows it."""
+        return self.key or str(self.number % 10)
 
 
 def note(text: str, frame: Frame, role: str = "quiet") -> list[Strip]:

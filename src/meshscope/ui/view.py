@@ -107,11 +107,11 @@ class PanelView(Canvas):
             return note(f"Reading… {self.panel.promise}", frame)
         if answered.error is not None:
             return refusal(answered.error, frame)
-        return self.panel.draw(answered.answer, frame)
+        return self.panel.draw(self.panel.turned(answered.answer, frame.turn), frame)
 
     def _title(self, frame: Frame, page: str, *, is_focused: bool) -> list[Piece]:
         line: list[Piece] = [
-            (f"{self.panel.number % 10} ", "key" if is_focused else "faint"),
+            (f"{self.panel.sign} ", "key" if is_focused else "faint"),
             (self.panel.title, "accent" if is_focused else "strong"),
             (" ", "text"),
         ]

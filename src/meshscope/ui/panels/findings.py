@@ -155,6 +155,7 @@ PANEL = Panel(
     of=("recording", "traces"),
     is_strip=True,
     count=count,
+    is_told=True,
     help=about.HELP,
     data=lambda found: about.pitfalls(found.findings),
 )

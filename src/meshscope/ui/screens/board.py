@@ -58,6 +58,7 @@ class Board(Screen[None]):
         Binding("escape", "restore", "show all", show=False),
         Binding("f", "focus_named('findings')", "findings", show=False),
         Binding("t", "timeline", "timeline", show=False),
+        Binding("g", "turn", "group otherwise", show=False),
         Binding("pageup", "scroll_lines(1)", "scroll", show=False),
         Binding("pagedown", "scroll_lines(-1)", "scroll", show=False),
         Binding("ctrl+l", "redraw", "draw again", show=False),
@@ -65,6 +66,7 @@ class Board(Screen[None]):
         Binding("q,ctrl+c,ctrl+q", "leave", "quit", show=False, priority=True),
         *(Binding(str(number), f"focus_number({number})", show=False) for number in range(1, 10)),
         Binding("0", "focus_number(10)", show=False),
+        *(Binding(key, f"focus_key('{key}')", show=False) for key in "KPI"),
     ]
 
     def __init__(self, look: Look, scene: Scene, *, of: str, fps: float) -> None:
@@ -77,7 +79,8 @@ class Board(Screen[None]):
         self._focused = self._panels[1].name
         self._is_maximised = False
         self._scroll = 0
-        self._picked = 0
+        self._picks: dict[str, int] = {}
+        self._turns: dict[str, int] = {}
         self._said: tuple[int, str] = (0, "")
         self._placed: Arrangement | None = None
         self._placed_table = 0
@@ -152,7 +155,7 @@ class Board(Screen[None]):
             view = self._view(panel)
             subject = "" if panel.is_overall else self.selected
             # What can be counted is told in the footer, seen or not.
-            is_told = panel.is_overall or panel.count is not None or view.display
+            is_told = panel.is_overall or panel.is_told or view.display
             if not is_told or (is_moving and view.asking.is_fresh(subject)):
                 continue
             if view.asking.want(self.scene.looking_at(subject)):
@@ -166,7 +169,7 @@ class Board(Screen[None]):
         del answered
         if not view.panel.is_overall:
             self._show(view)
-            if view.panel.count is not None:
+            if view.panel.is_told:
                 self._refresh_header()
             return
         before = self.scene.selected
@@ -181,8 +184,9 @@ class Board(Screen[None]):
     # Drawing
 
     def _shown(self) -> Sequence[Panel]:
-        """The panels that have anything to do with what is looked at; one that reads across comes last."""
-        return sorted((panel for panel in self._panels if panel.suits(self.scene)), key=lambda panel: panel.is_strip)
+        """The panels that have anything to do with what is looked at; one that reads across comes after the digits."""
+        suiting = (panel for panel in self._panels if panel.suits(self.scene))
+        return sorted(suiting, key=lambda panel: (panel.key != "", panel.is_strip))
 
     def _refresh(self) -> None:
         """Place everything for the size there is, and draw what has changed."""
@@ -240,7 +244,8 @@ class Board(Screen[None]):
             now_unix_ns=self.scene.stance.now_unix_ns,
             selected=self.scene.selected,
             scroll=self._scroll if view.panel.scrolls else 0,
-            picked=self._picked if view.panel.count is not None else 0,
+            picked=self._picks.get(view.panel.name, 0),
+            turn=self._turns.get(view.panel.name, 0),
             caveat="" if view.panel.is_overall else self.scene.caveat,
         )
         is_last = view.panel.name == list(self._placed.panels)[-1]
@@ -262,10 +267,16 @@ class Board(Screen[None]):
 
     def action_select(self, by: int) -> None:
         if self._chooses_within:
-            self._picked = min(max(self._picked + by, 0), max(self.counted(self._focused) - 1, 0))
+            last = self.counted(self._focused) - 1
+            self._picks[self._focused] = min(max(min(self._picked, last) + by, 0), last)
             self._show(self._view(self._panel(self._focused)))
         else:
             self.choose(moved(self.scene, by))
+
+    @property
+    def _picked(self) -> int:
+        """What is chosen within the panel that has the focus."""
+        return self._picks.get(self._focused, 0)
 
     @property
     def _chooses_within(self) -> bool:
@@ -281,13 +292,14 @@ class Board(Screen[None]):
         answered = self._view(panel).asking.answers.get(self.scene.selected)
         if panel.count is None or answered is None or answered.error is not None:
             return 0
-        return panel.count(answered.answer)
+        return panel.count(panel.turned(answered.answer, self._turns.get(name, 0)))
 
     def choose(self, name: str) -> None:
         """Look at a run from now on."""
         self._choice = name
         self.scene = self.scene.looking_at(self.selected)
-        self._scroll = self._picked = 0
+        self._scroll = 0
+        self._picks.clear()
         self._refresh()
         self._ask()
 
@@ -300,6 +312,15 @@ class Board(Screen[None]):
         for panel in self._shown():
             if panel.number == number:
                 self.focus_on(panel.name)
+
+    def action_focus_key(self, key: str) -> None:
+        self.action_focus_named(next(panel.name for panel in self._panels if panel.key == key))
+
+    def action_turn(self) -> None:
+        """Group what the panel that has the focus shows in another way."""
+        self._turns[self._focused] = self._turns.get(self._focused, 0) + 1
+        self._picks.pop(self._focused, None)
+        self._show(self._view(self._panel(self._focused)))
 
     def action_focus_named(self, name: str) -> None:
         if any(panel.name == name for panel in self._shown()):

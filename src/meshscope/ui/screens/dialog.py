@@ -71,7 +71,7 @@ class Dialog(ModalScreen[T]):
 
 KEYS = (
     ("↑ ↓  j k", "choose a strategy"),
-    ("tab  shift+tab", "choose a panel (or 1 … 9, 0)"),
+    ("tab  shift+tab", "choose a panel (or 1 … 9, 0, K P I; in K, g groups)"),
     ("enter  m", "maximise the panel, and back"),
     ("f", "the findings; there ↑ ↓ choose one"),
     ("t", "the timeline of the run: lanes of all ranks"),
@@ -95,7 +95,7 @@ KEYS = (
 )
 TRACE_KEYS = (
     ("↑ ↓  j k", "choose a run"),
-    ("tab  shift+tab", "choose a panel (or 1 … 9)"),
+    ("tab  shift+tab", "choose a panel (or 1 … 9, K P I; in K, g groups)"),
     ("enter  m", "maximise the panel, and back"),
     ("f", "the findings; there ↑ ↓ choose one"),
     ("t", "the timeline of the run: lanes of all ranks"),

@@ -76,8 +76,7 @@ def panel_lines(panel: Panel, width: int, look: Look) -> list[Line]:
     told = panel.help
     if told is None:
         return []
-    number = f"{panel.number % 10} " if panel.number <= 10 else ""
-    lines: list[Line] = [[(f"{number}{panel.title}", "accent")]]
+    lines: list[Line] = [[(f"{panel.sign} {panel.title}", "accent")]]
     lines += [[(line, "text")] for line in wrapped(told.what, width, _LONGEST)]
     for pairs, role in ((told.columns, "strong"), (told.states, "quiet"), (told.keys, "key")):
         if pairs:

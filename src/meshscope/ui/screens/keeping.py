@@ -55,7 +55,7 @@ class Keeping(Jumping):
         panel = self._panel(name)
         if answered is None or answered.error is not None or panel.data is None:
             return None
-        return panel.data(answered.answer)
+        return panel.data(panel.turned(answered.answer, self._turns.get(name, 0)))
 
     def _newest(self, name: str) -> Answered | None:
         panel = self._panel(name)
@@ -126,9 +126,9 @@ class Keeping(Jumping):
     def commands(self) -> Iterator[Command]:
         """What this board can do, the panels by name among it."""
         for panel in self._shown():
-            key = str(panel.number % 10) if panel.number <= 10 else ""
-            yield Command(f"Panel: {panel.title}", panel.promise, partial(self.focus_on, panel.name), key)
+            yield Command(f"Panel: {panel.title}", panel.promise, partial(self.focus_on, panel.name), panel.sign)
         yield Command("Maximise the panel, and back", "The panel alone on the screen", self.action_maximise, "m")
+        yield Command("Group otherwise", "Kernels by name, by module or scope, by phase", self.action_turn, "g")
         yield Command("Explain a number", "A cursor on the numbers; enter says what one is made of",
                       self.action_explain, "e")  # fmt: skip
         yield Command("Findings", "Pitfalls that this run shows, by cost", partial(self.action_focus_named, "findings"),

@@ -1,0 +1,210 @@
+"""Draws groups of device work by time: a reading, a table in which one row is chosen, and what is known of that."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from meshscope.ui.marks.bars import length
+from meshscope.ui.marks.cells import Line, Piece, clip, wrapped
+from meshscope.ui.marks.table import Column, Placed, heading, placed, row
+from meshscope.ui.panel import Frame
+from meshscope.ui.words import whole_percent
+from meshscope.units import UNKNOWN, duration, milliseconds, percent, printable, ratio
+
+_NAME = Column("name", " kernel or operator", 26, is_text=True, grows=True, most=72, least=17)
+_BAR = Column("bar", "", 8, rank=5, is_text=True, grows=True, most=28)
+_SHARE = Column("share", "share", 7)
+_CALLS = Column("calls", "calls", 6, rank=1)
+_LENGTHS = (Column("p50", "p50", 7, rank=2), Column("p95", "p95", 7, rank=2), Column("mean", "mean", 7, rank=4))
+_KIND = Column("kind", "kind", 10, rank=3, is_text=True)
+_HOME = Column("home", "mostly in", 18, rank=4, is_text=True, grows=True, most=36, least=12)
+_BACKWARD = Column("backward", "backward", 8, rank=1)
+
+_TALL = 9
+"""From here on there is room to say what the columns are."""
+
+_ROOMY = 14
+"""From here on there is room for what is known of the chosen row."""
+
+_FIRST = 5
+_LONGEST_SAID = 36
+_SIGNATURE = re.compile(r"^void ((\(anonymous namespace\)|\w+)::)*(?=\w)")
+_NAMESPACES = re.compile(r"\b(at::native|at|c10)::|\(anonymous namespace\)::")
+_ARGUMENTS = re.compile(r"[<(].*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Row:
+    """``ns`` and ``calls`` are of the mean step of a rank, or of all that was traced; ``frac`` is of the grouping's
+    ``of_ns``. ``lengths_ns`` are mean, median and 95th percentile of single calls, NaN where there are none."""
+
+    name: str
+    ns: float
+    frac: float
+    calls: float = math.nan
+    lengths_ns: tuple[float, float, float] = (math.nan, math.nan, math.nan)
+    kind: str = ""
+    home: str = ""
+    backward_frac: float = math.nan
+    about: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Rows, the longest first (phases as a step has them); ``of_ns`` is what shares are of.
+
+    ``is_union``: work that runs at once counts once within a row.
+    """
+
+    by: str
+    noun: str
+    rows: tuple[Row, ...]
+    of_ns: float
+    is_stepped: bool
+    is_union: bool = False
+
+
+def lines(found: Grouping, others: Sequence[str], frame: Frame) -> list[Line]:
+    """``others`` are the ways to group that come next."""
+    at = min(frame.picked, max(len(found.rows) - 1, 0))
+    below = _below(found, others, frame)
+    said = wrapped(printable(reading(found)), max(frame.width - 1, 1), 1 if frame.height < _TALL - 2 else 2)
+    above: list[Line] = [[(" " + line, "text")] for line in said]
+    room = frame.height - len(above) - 1 - len(below)
+    if room < 1 or not found.rows:
+        return [*above, *below]
+    about = _about(found.rows[at], frame) if frame.height >= _ROOMY else []
+    columns = placed(_columns(found), frame.width)
+    rows = _rows(found.rows, at, room - len(about), columns, frame)
+    gap: list[Line] = [[]] if len(rows) + len(about) < room and (about or below) else []
+    return [*above, heading(columns), *rows, *gap, *about, *below]
+
+
+def reading(found: Grouping) -> str:
+    """What takes most, as a share of what."""
+    if not found.rows:
+        return f"No device work stands in a known {found.by}."
+    first = max(found.rows, key=lambda one: one.ns)
+    name = clip(printable(briefest(first.name)), _LONGEST_SAID) or "(no name)"
+    each = " a step" if found.is_stepped else " traced"
+    of = "of the phases' time" if found.is_union else "of device work"
+    said = f"{name} takes {_ms(first.ns)} of {_ms(found.of_ns)} ms {of}{each} ({percent(first.frac)})"
+    known_ns = sum(one.ns for one in found.rows)
+    if known_ns < 0.999 * found.of_ns:
+        return f"{said}; {_ms(found.of_ns - known_ns)} ms are in no known {found.by}"
+    if len(found.rows) > 2 * _FIRST and not found.is_union:
+        share = ratio(sum(one.ns for one in found.rows[:_FIRST]), found.of_ns)
+        return f"{said}; the first {_FIRST} of {len(found.rows)} {found.noun} {percent(share)}"
+    return said
+
+
+def _ms(value_ns: float) -> str:
+    return milliseconds(value_ns)
+
+
+def brief(name: str) -> str:
+    """A name in which what differs comes sooner: without the namespaces of a C++ signature, or the text of an HLO."""
+    if name.startswith("%"):
+        return name.partition(" = ")[0].removeprefix("%")
+    return _NAMESPACES.sub("", _SIGNATURE.sub("", name)) if name.startswith("void ") else name
+
+
+def briefest(name: str) -> str:
+    """Without its arguments as well."""
+    return _ARGUMENTS.sub("", brief(name)) or name
+
+
+def _columns(found: Grouping) -> list[Column]:
+    """Without what no row here has."""
+    time = Column("ns", "ms/step" if found.is_stepped else "ms", 8)
+    title = _NAME if found.by == "name" else replace(_NAME, heading=f" {found.by}")
+    columns = [title, _BAR, time, _SHARE]
+    if any(not math.isnan(one.calls) for one in found.rows):
+        columns.append(_CALLS)
+    if any(not math.isnan(one.lengths_ns[0]) for one in found.rows):
+        columns += _LENGTHS
+    if any(one.kind for one in found.rows):
+        columns.append(_KIND)
+    if any(one.home for one in found.rows):
+        columns.append(_HOME)
+    if any(not math.isnan(one.backward_frac) for one in found.rows):
+        columns.append(_BACKWARD)
+    return columns
+
+
+def _rows(rows: Sequence[Row], at: int, room: int, columns: tuple[Placed, ...], frame: Frame) -> list[Line]:
+    """As many as there is room for, the chosen one among them; the last line tells of those that follow."""
+    longest = max((one.ns for one in rows), default=0.0)
+    seen = max(room - 1, 1) if len(rows) > room else max(room, 1)
+    first = min(max(at - seen + 1, 0), max(len(rows) - seen, 0))
+    shown = list(enumerate(rows))[first : first + seen]
+    found: list[Line] = [_row(one, columns, longest, frame, is_chosen=number == at) for number, one in shown]
+    if seen < len(rows) and room > 1:
+        rest = [one for number, one in enumerate(rows) if not first <= number < first + seen]
+        found.append([(f"   {len(rest)} more: {_ms(sum(one.ns for one in rest))} ms together", "quiet")])
+    return found
+
+
+def _row(one: Row, columns: tuple[Placed, ...], longest: float, frame: Frame, *, is_chosen: bool) -> list[Piece]:
+    widths = {place.column.name: place.width for place in columns}
+    text = "strong" if is_chosen else "text"
+    mean, median, p95 = (duration(value) for value in one.lengths_ns)
+    name = clip(printable(brief(one.name)) or "(no name)", max(widths["name"] - 1, 0))
+    content: dict[str, list[Piece]] = {
+        "name": [("▸" if is_chosen else " ", "accent"), (name, text)],
+        "bar": length(ratio(one.ns, longest), widths.get("bar", 0), "gauge", frame.look),
+        "ns": [(_ms(one.ns), text)],
+        "share": [(percent(one.frac), text)],
+        "calls": [(calls(one.calls), "text")],
+        "p50": [(median, "text")],
+        "p95": [(p95, "text")],
+        "mean": [(mean, "quiet")],
+        "kind": [(one.kind, "quiet")],
+        "home": [(printable(one.home), "quiet")],
+        "backward": [(whole_percent(one.backward_frac), "text")],
+    }
+    return row(columns, content)
+
+
+def calls(value: float) -> str:
+    """How often in a step: with decimals where it is no whole number."""
+    if math.isnan(value):
+        return UNKNOWN
+    if value >= 99.95 or value == round(value):
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 0.95 else f"{value:.2f}"
+
+
+def _about(one: Row, frame: Frame) -> list[Line]:
+    """The whole name and what else is known of the chosen row."""
+    width = max(frame.width - 1, 1)
+    name: list[Line] = [[(" " + line, "strong")] for line in wrapped(printable(one.name), width, 2)]
+    told: list[Line] = [
+        [(" " + line, "quiet")] for said in one.about if said for line in wrapped(printable(said), width, 2)
+    ]
+    return [*name, *told]
+
+
+def _below(found: Grouping, others: Sequence[str], frame: Frame) -> list[Line]:
+    """How the rows are grouped and what the columns are of."""
+    if frame.height < _TALL:
+        return []
+    line: list[Piece] = [(f" by {found.by}", "quiet")]
+    if others:
+        line += [("  g", "key"), (f" by {others[0]}", "quiet")]
+    if len(found.rows) > 1 and frame.width >= 60:
+        line += [("  ↑↓", "key"), (" chooses", "quiet")]
+    of = _of(found)
+    return [line, [(clip(" " + of, frame.width), "faint")]] if of and frame.height >= _ROOMY else [line]
+
+
+def _of(found: Grouping) -> str:
+    each = "per step and rank" if found.is_stepped else "of all that was traced"
+    if found.is_union:
+        return f"ms: {each}; what runs at once in a phase counts once"
+    if found.by != "name":
+        return f"ms: {each}; what runs at once is added up"
+    return f"ms, calls: {each}; what runs at once is added up; p50, p95, mean: of all calls traced"

@@ -1,0 +1,158 @@
+"""Which kernels and operators take a step's device time, and for what: by name, by module or scope, by phase."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from textual.strip import Strip
+
+from meshscope.analysis.homes import homes
+from meshscope.analysis.operations import Operation, operations
+from meshscope.analysis.phases import Phase, phases
+from meshscope.analysis.scopes import Scopes, scopes
+from meshscope.run import Run
+from meshscope.ui.about import kernels as about
+from meshscope.ui.marks.cells import strips
+from meshscope.ui.panel import Frame, Fresh, Panel, note
+from meshscope.ui.panels.kernel_rows import Grouping, Row, lines
+from meshscope.ui.profiled import UNASKED, Profiled, depends, empty, profiled, suits
+from meshscope.ui.scene import Scene
+from meshscope.units import counted, duration, percent, ratio
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """The same device work grouped in several ways; ``at`` numbers the one that is looked at."""
+
+    groupings: tuple[Grouping, ...] = ()
+    at: int = 0
+    profiled: Profiled = UNASKED
+
+    @property
+    def grouping(self) -> Grouping:
+        return self.groupings[self.at]
+
+
+def question(scene: Scene) -> Kernels:
+    """All operations of the run that is looked at, and the scopes and phases where its traces tell any."""
+    run = scene.run
+    if run is None:
+        return Kernels()
+    found = operations(run)
+    if not found:
+        return Kernels(profiled=profiled(scene))
+    groupings = [_by_name(run, found), *map(_by_scope, scopes(run)), *_by_phase(phases(run))]
+    return Kernels(tuple(groupings), profiled=profiled(scene))
+
+
+def _by_name(run: Run, found: Sequence[Operation]) -> Grouping:
+    is_stepped = any(one.per_step_ns is not None for one in found)
+    of_ns = sum(_ns(one.per_step_ns, one.total_ns) for one in found)
+    home = homes(run)
+    rows = []
+    for one in found:
+        if is_stepped and not one.per_step_count:
+            continue  # the profiler saw it outside of the steps alone
+        ns = _ns(one.per_step_ns, one.total_ns)
+        at = home.get((one.name, one.kind))
+        rows.append(
+            Row(
+                name=one.name,
+                ns=ns,
+                frac=ratio(ns, of_ns),
+                calls=float(one.count if one.per_step_count is None else one.per_step_count),
+                lengths_ns=(one.mean_ns, one.median_ns, one.p95_ns),
+                kind=one.kind,
+                home=at.scope if at else "",
+                about=(_told(one), f"{percent(at.frac)} of its time in {at.source} {at.scope}" if at else ""),
+            )
+        )
+    return Grouping("name", "names", _longest_first(rows), of_ns, is_stepped=is_stepped)
+
+
+def _ns(per_step_ns: float | None, total_ns: int) -> float:
+    """Per step where any step is complete, as all rows have it then."""
+    return float(total_ns if per_step_ns is None else per_step_ns)
+
+
+def _longest_first(rows: Sequence[Row]) -> tuple[Row, ...]:
+    return tuple(sorted(rows, key=lambda row: -row.ns))
+
+
+def _told(one: Operation) -> str:
+    ranks = counted(one.ranks, "rank")
+    said = f"{one.kind} by the rule «{one.rule}»; {counted(one.count, 'call')} on {ranks}"
+    mean, longest = duration(one.mean_ns), duration(one.max_ns)
+    return f"{said}: mean {mean}, median {duration(one.median_ns)}, p95 {duration(one.p95_ns)}, longest {longest}"
+
+
+def _by_scope(found: Scopes) -> Grouping:
+    of_ns = _ns(found.per_step_ns, found.of_ns)
+    rows = []
+    for one in found.scopes:
+        ns = _ns(one.per_step_ns, one.total_ns)
+        backward = math.nan if one.backward_ns is None else ratio(one.backward_ns, one.total_ns)
+        pieces = counted(one.works, "piece") + " of device work traced"
+        back = "" if one.backward_ns is None else f"{percent(backward)} of its time is backward"
+        rows.append(Row(one.name, ns, ratio(ns, of_ns), backward_frac=backward, about=(pieces, back)))
+    is_stepped = found.per_step_ns is not None
+    return Grouping(found.source, f"{found.source}s", _longest_first(rows), of_ns, is_stepped=is_stepped)
+
+
+def _by_phase(found: Sequence[Phase]) -> list[Grouping]:
+    if not found:
+        return []
+    of_ns = sum(_ns(one.per_step_ns, one.busy_ns) for one in found)
+    rows = []
+    for one in found:
+        ns = _ns(one.per_step_ns, one.busy_ns)
+        parts = (("compute", one.compute_ns), ("collectives", one.collective_ns), ("copies", one.copy_ns))
+        words = ", ".join(f"{name} {duration(part)}" for name, part in parts if part)
+        about = f"in all windows {duration(one.busy_ns)} busy: {words}" if words else ""
+        rows.append(Row(one.name, ns, ratio(ns, of_ns), about=(about, counted(one.works, "piece") + " of device work")))
+    is_stepped = any(one.per_step_ns is not None for one in found)
+    return [Grouping("phase", "phases", tuple(rows), of_ns, is_stepped=is_stepped, is_union=True)]
+
+
+def turned(answer: Kernels, by: int) -> Kernels:
+    return replace(answer, at=by % len(answer.groupings)) if answer.groupings else answer
+
+
+def count(answer: Kernels) -> int:
+    return len(answer.grouping.rows) if answer.groupings else 0
+
+
+def draw(answer: Kernels, frame: Frame) -> list[Strip]:
+    if not answer.groupings:
+        return note(empty(answer.profiled, PANEL.promise, what="which kernels take the time", fills=_FILLS), frame)
+    others = [one.by for one in answer.groupings]
+    others = others[answer.at + 1 :] + others[: answer.at]
+    return strips(lines(answer.grouping, others, frame), frame.width, frame.height, frame.look)
+
+
+_FILLS = "the kernels and operators that take the most device time"
+
+
+def _fresh(answer: Kernels) -> Fresh:
+    return answer.profiled.fresh if answer.groupings else Fresh()
+
+
+PANEL = Panel(
+    name="kernels",
+    title="kernels & operators",
+    number=11,
+    key="K",
+    promise="Which kernels and operators take a step's device time, how often they run, how evenly, and for what.",
+    question=question,
+    draw=draw,
+    fresh=_fresh,
+    depends=depends,
+    of=("recording", "traces"),
+    suits=suits,
+    count=count,
+    turned=turned,
+    help=about.HELP,
+    data=lambda answer: about.rows(answer.grouping if answer.groupings else None),
+)

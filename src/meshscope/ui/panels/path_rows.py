@@ -1,0 +1,180 @@
+"""Draws what would shorten the critical path, which ranks it goes through, and the longest work on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from meshscope.analysis.critical_path import CriticalPath, OnPath
+from meshscope.analysis.path_course import RankCourse, within
+from meshscope.analysis.what_if import BUCKET, EVEN, FREE, HOST, TWICE, WhatIf
+from meshscope.ui.look import Look
+from meshscope.ui.marks.bars import length
+from meshscope.ui.marks.cells import Line, Piece, clip
+from meshscope.ui.marks.table import Column, Placed, heading, placed, row
+from meshscope.ui.palette import heat
+from meshscope.ui.panel import Frame
+from meshscope.ui.panels.kernel_rows import brief, calls
+from meshscope.units import UNKNOWN, counted, milliseconds, percent, printable, ratio, size
+
+_WHAT = Column("what", " what if", 26, is_text=True, grows=True, most=26, least=17)
+_BAR = Column("bar", "", 12, is_text=True, grows=True, most=120, least=7, gap=1)
+_SAVED = Column("saved", "saves", 7, rank=1, gap=1)
+
+_RANK = Column("rank", "rank", 5)
+_ON = Column("on", "when the path is on it", 10, is_text=True, grows=True, most=160, least=6, gap=1)
+_LEGS = Column("legs", "visits", 6, rank=1, gap=1)
+_SHARE = Column("share", "share", 7, gap=1)
+
+_WORK = Column("name", " longest on the path", 20, is_text=True, grows=True, most=90, least=12)
+_PART = Column("part", "as", 13, rank=2, is_text=True)
+_COUNT = Column("count", "calls", 6, rank=1)
+
+_MOST_WORKS, _LEAST_FRAC = 8, 0.0005
+
+_ASKED = {
+    TWICE: ("communication ×2 as fast", "comm. ×2 as fast"),
+    FREE: ("communication hidden", "comm. hidden"),
+    EVEN: ("no straggler", "no straggler"),
+    HOST: ("host never late", "host never late"),
+    BUCKET: ("other bucket sizes", "other buckets"),
+}
+"""What is asked, and the same where there is little room."""
+
+
+def _time(path: CriticalPath, width: int = 8) -> Column:
+    return Column("ns", "ms/step" if path.steps else "ms", width, gap=1)
+
+
+def what_ifs(path: CriticalPath, frame: Frame) -> list[Line]:
+    """As it was measured, then each change with the time that is left and, in dots, what it takes off.
+
+    What cannot be said is told with its reason in place of a bar.
+    """
+    if not path.what_ifs and not path.untold:
+        return []
+    columns = placed((_WHAT, _BAR, _time(path), _SAVED), frame.width)
+    each_ns = path.of_ns / max(len(path.steps), 1)
+    longest_ns = max([each_ns, *(one.step_ns for one in path.what_ifs)])
+    answers = [one for one in path.what_ifs if one.bucket_bytes is None]
+    buckets = _buckets(path, most=1 if frame.height < 20 else 8)
+    lines: list[Line] = [heading(columns), _measured(each_ns, longest_ns, columns, frame)]
+    lines += [_answer(_asked(one.name, columns), one, (each_ns, longest_ns), columns, frame) for one in answers]
+    lines += [_answer(f"buckets of {size(one.bucket_bytes or 0)}", one, (each_ns, longest_ns), columns, frame)
+              for one in buckets]  # fmt: skip
+    return [*lines, *(_untold(_asked(name, columns), why, frame) for name, why in path.untold)]
+
+
+def _asked(name: str, columns: tuple[Placed, ...]) -> str:
+    full, short = _ASKED.get(name, (name, name))
+    return full if len(full) < _width(columns, "what") else short
+
+
+def _buckets(path: CriticalPath, most: int) -> list[WhatIf]:
+    """All sizes that were tried, or the best of them."""
+    found = [one for one in path.what_ifs if one.bucket_bytes is not None]
+    return found if len(found) <= most else sorted(found, key=lambda one: one.total_ns)[:most]
+
+
+def _measured(each_ns: float, longest_ns: float, columns: tuple[Placed, ...], frame: Frame) -> list[Piece]:
+    width = _width(columns, "bar")
+    content: dict[str, list[Piece]] = {
+        "what": [(" as measured", "strong")],
+        "bar": length(ratio(each_ns, longest_ns), width, "strong", frame.look),
+        "ns": [(milliseconds(each_ns), "strong")],
+    }
+    return row(columns, content)
+
+
+def _answer(
+    what: str, one: WhatIf, of_ns: tuple[float, float], columns: tuple[Placed, ...], frame: Frame
+) -> list[Piece]:
+    each_ns, longest_ns = of_ns
+    content: dict[str, list[Piece]] = {
+        "what": [(" " + what, "text")],
+        "bar": _left(one.step_ns / longest_ns, each_ns / longest_ns, _width(columns, "bar"), frame.look),
+        "ns": [(milliseconds(one.step_ns), "text")],
+        "saved": [(percent(one.saved_frac), "text")],
+    }
+    return row(columns, content)
+
+
+def _left(frac: float, whole_frac: float, width: int, look: Look) -> list[Piece]:
+    """What is left as a bar, and dots up to the end of the measured one."""
+    (bar, role), *_ = length(frac, width, "gauge", look)
+    gone = max(round(whole_frac * width) - len(bar), 0)
+    dots = ("." if look.is_ascii else "·") * gone
+    return [(bar, role), (dots, "faint"), (" " * (width - len(bar) - gone), "text")]
+
+
+def _untold(what: str, why: str, frame: Frame) -> list[Piece]:
+    head = f" {what}  {UNKNOWN}  "
+    return [(head, "quiet"), (clip(printable(why), max(frame.width - len(head), 0)), "quiet")]
+
+
+def _width(columns: tuple[Placed, ...], name: str) -> int:
+    return next((place.width for place in columns if place.column.name == name), 0)
+
+
+def legs(path: CriticalPath, ranks: Sequence[RankCourse], frame: Frame) -> list[Line]:
+    """When the path is on each of ``ranks``, from its beginning to its end."""
+    if len(path.ranks) < 2:
+        return []
+    if not path.switches:
+        only = "; ".join([f" it stays on rank {ranks[0].rank}" if ranks else "", _rest(path, ranks)])
+        return [[(clip(only.removesuffix("; "), frame.width), "text")]]
+    columns = placed((_RANK, _ON, _time(path), _SHARE, _LEGS), frame.width)
+    said = f" it goes from rank to rank {counted(path.switches, 'time')}"
+    found: list[Line] = [[(clip(said, frame.width), "text")], heading(columns)]
+    found += [_leg(path, one, columns, frame) for one in ranks]
+    rest = _rest(path, ranks)
+    return [*found, [(clip("   " + rest, frame.width), "quiet")]] if rest else found
+
+
+def _rest(path: CriticalPath, ranks: Sequence[RankCourse]) -> str:
+    """What is left of the path for ranks without a row, and how many ranks it never is on."""
+    others, never = len(path.by_rank) - len(ranks), len(path.ranks) - len(path.by_rank)
+    left_ns = (path.of_ns - sum(one.total_ns for one in ranks)) / max(len(path.steps), 1)
+    words = [f"{others} more: {milliseconds(left_ns)} ms"] if others > 0 else []
+    return "; ".join([*words, *([f"never on {counted(never, 'rank')}"] if never > 0 else [])])
+
+
+def _leg(path: CriticalPath, one: RankCourse, columns: tuple[Placed, ...], frame: Frame) -> list[Piece]:
+    content: dict[str, list[Piece]] = {
+        "rank": [(str(one.rank) if one.rank >= 0 else UNKNOWN, "text")],
+        "on": [(_marks(path, one, _width(columns, "on"), frame.look), "gauge")],
+        "ns": [(milliseconds(one.total_ns / max(len(path.steps), 1)), "text")],
+        "share": [(percent(ratio(one.total_ns, path.of_ns)), "text")],
+        "legs": [(str(one.legs), "text")],
+    }
+    return row(columns, content)
+
+
+def _marks(path: CriticalPath, one: RankCourse, width: int, look: Look) -> str:
+    """A cell for each equal part of the path's time, denser the more of it is on the rank; a little is not nothing."""
+    if width <= 0:
+        return ""
+    frac = within(one, path.of_ns, width)
+    levels = np.where(frac <= 0, 0, np.clip(np.ceil(frac * 4 - 1e-9), 1, 4)).astype(int)
+    return "".join(heat(level, look) for level in levels.tolist())
+
+
+def works(path: CriticalPath, frame: Frame) -> list[Line]:
+    """The named work with most of the path."""
+    found = [one for one in path.works[:_MOST_WORKS] if one.total_ns >= _LEAST_FRAC * path.of_ns]
+    if not found:
+        return []
+    columns = placed((_WORK, _PART, _COUNT, _time(path), _SHARE), frame.width)
+    return [heading(columns), *(_work(path, one, columns) for one in found)]
+
+
+def _work(path: CriticalPath, one: OnPath, columns: tuple[Placed, ...]) -> list[Piece]:
+    content: dict[str, list[Piece]] = {
+        "name": [(" ", "text"), (clip(printable(brief(one.name)) or "(no name)", _width(columns, "name") - 1), "text")],
+        "part": [(one.part.partition("_and_")[0], "quiet")],
+        "count": [(calls(one.count / max(len(path.steps), 1)), "text")],
+        "ns": [(milliseconds(one.total_ns / max(len(path.steps), 1)), "text")],
+        "share": [(percent(ratio(one.total_ns, path.of_ns)), "text")],
+    }
+    return row(columns, content)
