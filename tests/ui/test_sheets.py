@@ -13,6 +13,7 @@ import made
 import numpy as np
 import pytest
 
+from meshscope.cli.opening import open_paths
 from meshscope.discovery import discover
 from meshscope.reports.analysis_json import analysis
 from meshscope.run import Gallery
@@ -134,6 +135,20 @@ def test_each_kind_of_collective_is_at_full_precision(scene: Scene) -> None:
     rows = of(scene, "overlap")
     assert rows
     assert all(math.isclose(row["hidden_ns"] + row["exposed_ns"], row["busy_ns"]) for row in rows)
+
+
+def test_traces_by_themselves_are_what_analyze_says_of_them(tmp_path: Path) -> None:
+    made.write(tmp_path / "run", ("ddp",))
+    (path,) = sorted((tmp_path / "run" / "ddp" / "traces").glob("*rank0*"))[:1]
+    runs = open_paths((path,)).runs
+    alone = Scene(None, runs, selected=runs[0].name, is_of_traces=True)
+    (told,) = analysis(runs)["recordings"][0]["ranks"]
+    (row,) = of(alone, "traces")
+    times = {key: value for key, value in told["per_step"].items() if key != "steps"}
+    assert {key: row[key] for key in times} == times
+    (file,) = of(alone, "files")
+    assert file["events"] == told["events"]["read"]
+    assert file["file"] == path.name
 
 
 # What becomes of a sheet

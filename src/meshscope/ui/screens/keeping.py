@@ -104,7 +104,8 @@ class Keeping(Jumping):
             return
         text = as_csv(given) if kind == "csv" else as_json(given, subject)
         try:
-            self.say(printable(saving.told(saving.save(file_name(subject, kind, time.time()), text))))
+            saved = saving.told(saving.save(file_name(subject, kind, time.time()), text))
+            self.say(printable(f"{saved}: {subject.caveat}" if subject.caveat else saved))
         except saving.SavingError as error:
             self.say(printable(error.message))
 

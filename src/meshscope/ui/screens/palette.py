@@ -78,7 +78,7 @@ class Palette(Dialog, inherit_bindings=False):  # a command may have a q in it
         return [*pieces, (more, "quiet")]
 
     def _row(self, one: Command, width: int, *, is_here: bool) -> list[Piece]:
-        title = min(_TITLE, width - _KEY - 2)
+        title = min(_TITLE, width - _KEY - 3)
         about = width - 2 - title - _KEY - 1
         return [
             ("▸ " if is_here else "  ", "accent"),
