@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@cache
 def scene(folder: Path, after_s: float, selected: str) -> Scene:
     now = made.T0 + int(after_s * made.S)
     plan, runs = Gallery(folder).at(now)
