@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, settings
 
 # What a test has read must not answer another, nor fill the cache of whoever runs them.
 os.environ["MESHSCOPE_CACHE"] = "off"
+# Nor may a test change what somebody chose on the screens, or depend on it.
+os.environ["MESHSCOPE_SETTINGS"] = "off"
 
 # How long an example takes says how busy the machine is, not whether the claim holds.
 settings.register_profile("meshscope", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -89,9 +89,14 @@ def settings(file: Path | None = None, environ: Mapping[str, str] = os.environ) 
     return _settings(path, _parsed(path, content))
 
 
-def _default(environ: Mapping[str, str]) -> Path:
+def folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """The user's folder for configuration, ours in it: ``XDG_CONFIG_HOME``, else ``~/.config``."""
     base = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".config")
-    return Path(base) / "meshscope" / "config.toml"
+    return Path(base) / "meshscope"
+
+
+def _default(environ: Mapping[str, str]) -> Path:
+    return folder(environ) / "config.toml"
 
 
 def _content(path: Path) -> bytes:

@@ -326,6 +326,6 @@ async def test_a_kernel_with_a_long_name_does_not_burst_the_dialog(folder: Path,
 
 async def test_help_names_the_key_and_fits(folder: Path, staged: Staged) -> None:
     async with staged(folder, size=(80, 24)) as stage:
-        await stage.press("question_mark")
+        await stage.press("question_mark", "tab")
         assert "explain: arrows choose a number" in stage.text()
         assert "╰" in stage.line(23)

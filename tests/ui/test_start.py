@@ -7,6 +7,7 @@ import contextlib
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import made
@@ -19,10 +20,11 @@ from meshscope.errors import InputError
 from meshscope.experiment import Plan
 from meshscope.run import Gallery, Loading, Opening, trace_files
 from meshscope.ui.app import MeshscopeApp, Options
-from meshscope.ui.form import Form, changed, erased, first, moved, toggled, typed
+from meshscope.ui.form import Form, changed, erased, first, kept, moved, recalled, toggled, typed
 from meshscope.ui.launching import Bundled, Model, Offer
 from meshscope.ui.look import Depth, Look
 from meshscope.ui.picture import text
+from meshscope.ui.remembered import Memory, Remembered
 from meshscope.ui.screens.path import completed
 from meshscope.ui.screens.start import Start
 from meshscope.ui.screens.traces import Traces
@@ -78,11 +80,15 @@ Opened = Callable[..., contextlib.AbstractAsyncContextManager[tuple[MeshscopeApp
 
 @contextlib.asynccontextmanager
 async def opened(
-    launcher: Launcher, *places: Path, size: tuple[int, int] = (120, 40), look: Look | None = None
+    launcher: Launcher,
+    *places: Path,
+    size: tuple[int, int] = (120, 40),
+    look: Look | None = None,
+    memory: Memory | None = None,
 ) -> AsyncIterator[tuple[MeshscopeApp, Pilot[str]]]:
     given = look or Look()
     screen = Start(launcher, shelf(places), given, open_reel=Gallery, open_path=opened_path)
-    app = MeshscopeApp(Options(look=given), lambda _: screen)
+    app = MeshscopeApp(Options(look=given, memory=memory or Memory()), lambda _: screen)
     async with app.run_test(size=size) as pilot:
         await pilot.pause(0.2)
         yield app, pilot
@@ -330,3 +336,29 @@ async def until(holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(20):
         while not holds():
             await asyncio.sleep(0.02)
+
+
+class TestRemembering:
+    def test_the_form_begins_as_a_run_was_last_started(self) -> None:
+        begun = replace(form(), chosen=frozenset({"ddp"}), model="125m", ranks="2", batch="")
+        again = recalled(form(), Remembered(**kept(begun)))  # type: ignore[arg-type]
+        assert again.request() == begun.request()
+
+    def test_what_this_machine_no_longer_offers_is_left_out(self) -> None:
+        offers = (Offer("ddp", "DDP"), Offer("pmap", "pmap", True, NEEDS_JAX))
+        here = first(offers, MODELS, 0)
+        before = Remembered(strategies=["ddp", "pmap", "gone"], model="gone", ranks="007")
+        again = recalled(here, before)
+        assert again.chosen == {"ddp"}
+        assert (again.model, again.ranks) == ("tiny", "7")
+        assert recalled(here, Remembered(strategies=["pmap"], model="125m")) == here
+
+    async def test_a_start_is_remembered_and_looking_at_a_recording_is_not(self, tmp_path: Path) -> None:
+        path = tmp_path / "config" / "screens.json"
+        made.write(tmp_path / "old")
+        for keys, is_kept in ((("tab", "enter"), False), (("enter",), True)):
+            async with opened(Launcher(tmp_path / "run"), tmp_path, memory=Memory(path)) as (app, pilot):
+                await press(pilot, *keys)
+                await until(lambda app=app: isinstance(app.screen, Watch))  # type: ignore[misc]
+            assert path.exists() == is_kept
+        assert Memory(path).remembered.strategies == list(made.FOUR)

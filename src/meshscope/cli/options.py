@@ -78,9 +78,14 @@ def screen(command: Command) -> Command:
     """How the terminal is used."""
     for decorate in (
         click.option("--headless", is_flag=True, help="Plain lines instead of the screen (also when piped)."),
-        click.option("--ascii", "is_ascii", is_flag=True, help="Draw with ASCII characters only."),
+        click.option("--ascii/--no-ascii", "is_ascii", default=None, help="Draw with ASCII characters only."),
         click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal."),
-        click.option("--theme", type=click.Choice(["auto", "dark", "light"]), default="auto", help="The background."),
+        click.option(
+            "--theme",
+            type=click.Choice(["auto", "dark", "light"]),
+            default=None,
+            help="The background (default: as last chosen on a screen, else auto).",
+        ),
         click.option(
             "--colours",
             "--colors",
@@ -88,7 +93,7 @@ def screen(command: Command) -> Command:
             default=None,
             help="Instead of what the terminal announces.",
         ),
-        click.option("--fps", type=click.FloatRange(0.5, 60), default=4.0, show_default=True, help="Looks per second."),
+        click.option("--fps", type=click.FloatRange(0.5, 60), default=None, help="Looks per second (default: 4)."),
     ):
         command = decorate(command)
     return command

@@ -16,7 +16,10 @@ from meshscope.cli import options
 @click.command("replay")
 @click.argument("recording", type=options.PATH, required=False)
 @click.option(
-    "--speed", type=click.FloatRange(min=0.01), default=None, help="Times real time (screen 1, plain: all at once)."
+    "--speed",
+    type=click.FloatRange(min=0.01),
+    default=None,
+    help="Times real time (screen: as last chosen there, else 1; plain: all at once).",
 )
 @options.screen
 def command(*, recording: Path | None, speed: float | None, headless: bool, **look: Any) -> int:
@@ -30,7 +33,7 @@ def command(*, recording: Path | None, speed: float | None, headless: bool, **lo
     if options.draws(headless=headless):
         from meshscope.cli import screen
 
-        screen.show(folder, speed=speed or 1.0, **look)
+        screen.replay(folder, speed=speed, **look)
         return 0
     from meshscope.run import Gallery
 

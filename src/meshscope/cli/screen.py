@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +14,24 @@ import click
 from meshscope.analysis.pairing import Changes
 from meshscope.readers.kept import usual
 from meshscope.run import Gallery, Loading, Opening, trace_files
-from meshscope.ui import app
+from meshscope.ui import app, remembered
 from meshscope.ui.launching import Bundled
 from meshscope.ui.look import look
+from meshscope.ui.options import Options
 
 
-def show(folder: Path, *, speed: float | None = None, **given: Any) -> Gallery:
-    """Watch (or with ``speed`` replay) a folder until the user leaves, and print the line that stays in the shell."""
+def show(folder: Path, **given: Any) -> Gallery:
+    """Watch a folder until the user leaves, and print the line that stays in the shell."""
     gallery = Gallery(folder)
-    click.echo(app.watch(folder, reel=gallery, options=_options(**given), speed=speed))
+    click.echo(app.watch(folder, reel=gallery, options=_options(**given)))
     return gallery
+
+
+def replay(folder: Path, *, speed: float | None = None, **given: Any) -> None:
+    """Play a recording from its beginning; at the speed that was last chosen where none is given."""
+    options = _options(**given)
+    speed = speed or options.memory.remembered.speed or 1.0
+    click.echo(app.watch(folder, reel=Gallery(folder), options=options, speed=speed))
 
 
 def show_traces(opening: Opening, **given: Any) -> None:
@@ -60,13 +69,23 @@ def compare(found: Changes, **given: Any) -> None:
 
 
 def _options(
-    *, is_ascii: bool = False, no_mouse: bool = False, theme: str = "auto", colours: str | None = None, fps: float = 4.0
-) -> app.Options:
+    *,
+    is_ascii: bool | None = None,
+    no_mouse: bool = False,
+    theme: str | None = None,
+    colours: str | None = None,
+    fps: float | None = None,
+) -> Options:
+    """What is given comes before what is remembered, and that before what the environment tells."""
+    memory = remembered.usual()
+    kept = memory.remembered
     found = look(
         os.environ,
         encoding=sys.stdout.encoding or "ascii",
-        is_ascii=True if is_ascii else None,
+        # That blocks were chosen elsewhere does not make a font here have them.
+        is_ascii=(kept.is_ascii or None) if is_ascii is None else is_ascii,
         colours=colours,
-        theme=theme,
+        theme=theme or kept.theme or "auto",
     )
-    return app.Options(look=found, has_mouse=not no_mouse, fps=fps)
+    first = Options(look=found, has_mouse=not no_mouse, memory=memory)
+    return replace(first, fps=fps or kept.fps or first.fps, speed=kept.speed or first.speed)

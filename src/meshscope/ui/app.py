@@ -8,25 +8,21 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import Console
-from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
-from textual.theme import Theme
 
 from meshscope.errors import MeshscopeError
 from meshscope.recording.clock import Clock
 from meshscope.run import Opening
-from meshscope.ui import palette
-from meshscope.ui.look import USUAL, Depth, Look
-from meshscope.ui.picture import picture
+from meshscope.ui.commanding import Commanding
+from meshscope.ui.look import Depth, Look
+from meshscope.ui.options import Options
 from meshscope.ui.playback import Playback, Reel
 from meshscope.ui.screens.watch import Watch
 from meshscope.units import printable
@@ -40,55 +36,24 @@ _PATIENCE_S = 3.0
 
 # What a program that draws may have switched on; each is harmless where it is off.
 _MODES = ("1000", "1002", "1003", "1006", "1015", "1004", "2004", "2048", "1049")
+__all__ = ["MeshscopeApp", "Options", "can_draw", "compare", "open_traces", "run", "start", "watch"]
+
 _RESTORE = "\x1b[<u" + "".join(f"\x1b[?{mode}l" for mode in _MODES) + "\x1b[?7h\x1b[?25h\x1b[0m"
 
 
-@dataclass(frozen=True)
-class Options:
-    """How the screens behave: their look, the mouse, how often they look at the clock (per second).
-
-    ``speed`` is how much faster than it was a recording plays that is picked on the start screen.
-    """
-
-    look: Look = USUAL
-    has_mouse: bool = True
-    fps: float = 4.0
-    speed: float = 8.0
-
-
-@runtime_checkable
-class Saying(Protocol):
-    """A screen with a place for a line that goes by itself."""
-
-    def say(self, text: str) -> None: ...
-
-
-class MeshscopeApp(App[str]):
+class MeshscopeApp(Commanding):
     """Shows one screen after another; its result is the line that the shell keeps."""
 
     ENABLE_COMMAND_PALETTE = True
     ALLOW_SELECT = False
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+q,ctrl+c", "quit", show=False)]
 
-    _worn: Theme | None = None
-
     def __init__(self, options: Options, first: Callable[[MeshscopeApp], Screen[Any]]) -> None:
-        super().__init__(ansi_color=not options.look.is_painted)
-        self.options = options
+        super().__init__(options)
         self.failure: MeshscopeError | None = None
         self._first = first
         self.title = "meshscope"
         self.console = _console(options.look)
-        self._worn = palette.theme(options.look)
-        self.register_theme(self._worn)
-        self.theme = self._worn.name
-        # Textual's palette is drawn in characters that a poor font does not have.
-        self.use_command_palette = not options.look.is_ascii
-
-    @property
-    def current_theme(self) -> Theme:
-        """The one theme that is worn; Textual would look it up by name for every line it paints."""
-        return self._worn or super().current_theme
 
     def on_mount(self) -> None:
         if not self.is_headless:
@@ -96,6 +61,8 @@ class MeshscopeApp(App[str]):
             for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
                 loop.add_signal_handler(number, self._told_to_go, number)
         self.push_screen(self._first(self))
+        if self.options.memory.notice:
+            self.call_after_refresh(self.tell, self.options.memory.notice)
 
     def _told_to_go(self, number: int) -> None:
         """A signal: leave the terminal as it was, and the run as it is."""
@@ -136,20 +103,6 @@ class MeshscopeApp(App[str]):
         from meshscope.ui.screens.traces import Traces
 
         self.switch_screen(Traces(opening, self.options.look, fps=self.options.fps))
-
-    def get_system_commands(self, screen: Screen[Any]) -> Iterator[SystemCommand]:
-        yield SystemCommand("Picture", "Save this screen as an SVG picture", self.action_picture)
-        if isinstance(screen, Watch):
-            yield SystemCommand("Help", "The keys, and what the textures mean", screen.action_help)
-            yield SystemCommand("Profile now", "Ask every rank for a trace of its next steps", screen.action_profile)
-            yield SystemCommand("Quit", "Leave; a live run can be left running", screen.action_leave)
-
-    def action_picture(self) -> None:
-        """Save the screen beside where meshscope was started."""
-        path = Path(f"meshscope-{time.strftime('%Y%m%d-%H%M%S')}.svg")
-        path.write_text(picture(self), encoding="utf-8")
-        if isinstance(self.screen, Saying):
-            self.screen.say(f"Saved {path}")
 
 
 def _console(look: Look) -> Console:

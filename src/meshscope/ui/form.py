@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from meshscope.capture.request import Request
 from meshscope.ui.launching import Model, Offer
+from meshscope.ui.remembered import Remembered
 
 FIELDS = ("model", "ranks", "steps", "batch")
 START = "start"
@@ -101,3 +102,21 @@ def erased(form: Form) -> Form:
 
 def _with(form: Form, text: str) -> Form:
     return replace(form, **{form.at: text})  # type: ignore[arg-type]
+
+
+def recalled(form: Form, before: Remembered) -> Form:
+    """As it was when a run was last started from it, as far as this machine still offers that."""
+    able = {offer.strategy for offer in form.offers if not offer.why_not}
+    chosen = frozenset(before.strategies or ()) & able
+    if not chosen:
+        return form
+    models = [model.name for model in form.models]
+    sizes = {name: getattr(before, name).lstrip("0") for name in _STEP}
+    model = before.model if before.model in models else form.model
+    return replace(form, chosen=chosen, model=model or form.model, **sizes)
+
+
+def kept(form: Form) -> dict[str, object]:
+    """What ``recalled`` needs, as :class:`~meshscope.ui.remembered.Remembered` has it."""
+    strategies = [offer.strategy for offer in form.offers if offer.strategy in form.chosen]
+    return {"strategies": strategies, "model": form.model, **{name: getattr(form, name) for name in _STEP}}

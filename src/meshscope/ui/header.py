@@ -123,7 +123,7 @@ def rail(stance: Stance, stretches: Sequence[Stretch], width: int) -> list[Piece
     for stretch in stretches:
         _write(text, column(stretch.start_unix_ns), column(stretch.newest_unix_ns), printable(stretch.strategy))
     text[here] = "●"
-    return [("".join(text[:here]), "compute"), ("●", "strong"), ("".join(text[here + 1 :]), "faint")]
+    return [("".join(text[:here]), "accent"), ("●", "strong"), ("".join(text[here + 1 :]), "faint")]
 
 
 def _write(text: list[str], start: int, end: int, name: str) -> None:
@@ -139,10 +139,10 @@ def footer(
     """The keys, the less needed ones left out where they find no room; how many findings there are stays."""
     play = "play" if stance.is_paused else "again" if stance.is_at_end else "pause"
     keys = [
-        ("↑↓", "strategy", 2),
-        ("tab", "panel", 3),
+        ("↑↓", "strategy", 3),
+        ("tab", "panel", 1),
         ("enter", "maximise", 4),
-        ("e", "explain", 3),
+        ("e", "explain", 2),
         ("f", found_word(findings), 0 if findings else 5),
         ("t", "timeline", 2),
         ("c", "compare", 4),
@@ -150,6 +150,9 @@ def footer(
         (named("←→", look), "seek", 4),
         ("<>", "speed", 6),
         ("end", "newest", 7),
+        ("y", "copy", 8),
+        ("x", "export", 9),
+        ("s", "save", 10),
         ("?", "help", 0),
         ("q", "quit", 0),
     ]

@@ -12,6 +12,7 @@ from meshscope.errors import MeshscopeError
 from meshscope.ui.look import USUAL, Look
 from meshscope.ui.marks.cells import Piece, strips, wrapped
 from meshscope.ui.scene import Scene, version
+from meshscope.ui.sheet import Sheet
 from meshscope.units import printable
 
 
@@ -47,6 +48,20 @@ UNSTATED = Fresh()
 
 
 @dataclass(frozen=True)
+class Help:
+    """What a panel says of itself: ``what`` it shows, and pairs of (drawn, meaning) and (key, what it does).
+
+    ``columns`` name every heading as it is drawn, with the unit, and for a share what it is a share of; ``states`` are
+    what may stand in place of numbers. Keys that do the same in every panel are not among ``keys``.
+    """
+
+    what: str
+    columns: tuple[tuple[str, str], ...] = ()
+    states: tuple[tuple[str, str], ...] = ()
+    keys: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
 class Panel:
     """``question`` runs in a thread and may take its time; ``draw`` is called on every change and computes nothing.
 
@@ -57,7 +72,8 @@ class Panel:
     tells how many things an answer holds to choose from, for a panel that has such: there the keys for another run move
     among them while it has the focus; ``is_told`` says that the footer tells how many, seen or not. ``key`` is the
     letter that leads to a panel that has no digit; ``turned`` gives an answer as it is grouped after so many turns.
-    Titles and promises are written by us; everything else goes through ``units.printable``.
+    ``help`` and ``data`` (its answer as a table to copy and export) stand in ``ui/about/``. Titles and promises are
+    written by us; everything else goes through ``units.printable``.
     """
 
     name: str
@@ -77,6 +93,8 @@ class Panel:
     is_told: bool = False
     key: str = ""
     turned: Callable[[Any, int], Any] = lambda answer, _: answer
+    help: Help | None = None
+    data: Callable[[Any], Sheet] | None = None
 
     @property
     def sign(self) -> str:

@@ -111,6 +111,11 @@ class Playback:
     def to_end(self) -> None:
         self.clock.follow()
 
+    def hold_at(self, unix_ns: int) -> None:
+        """Hold the clock at a time."""
+        self.clock.seek(unix_ns)
+        self.clock.is_paused = True
+
     def faster(self, by: int) -> None:
         """The next of SPEEDS, up or down. Who follows the wall cannot go faster than it."""
         if self.clock.is_following and by > 0:

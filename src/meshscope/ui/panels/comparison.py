@@ -11,6 +11,7 @@ from textual.strip import Strip
 from meshscope.analysis.comparison import Comparison, Row, comparison
 from meshscope.analysis.standing import NO_STEP_YET
 from meshscope.experiment import PlannedRun
+from meshscope.ui.about import comparison as about
 from meshscope.ui.marks.bars import stacked
 from meshscope.ui.marks.cells import Line, Piece, cells, strips, wrapped
 from meshscope.ui.marks.cited import Cited
@@ -248,4 +249,6 @@ PANEL = Panel(
     draw=draw,
     depends=depends,
     is_overall=True,
+    help=about.HELP,
+    data=lambda standing: about.strategies(standing.comparison, standing.order),
 )

@@ -12,6 +12,7 @@ from meshscope.analysis.compilation import Recompilation, compilation
 from meshscope.analysis.compilation_words import reading, stages, traced_reading, who, why_words
 from meshscope.analysis.traced_compilation import TracedCompilation, traced_compilation
 from meshscope.run import Run
+from meshscope.ui.about import compile as about
 from meshscope.ui.marks.cells import Line, Piece, clip, strips, wrapped
 from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.table import Column, Placed, heading, placed, row
@@ -44,12 +45,16 @@ class Row:
 
 @dataclass(frozen=True)
 class Compiles:
-    """``reading`` is the one line to read first; "" while nothing was compiled."""
+    """``reading`` is the one line to read first; "" while nothing was compiled. ``rows`` are ``again`` or ``traced`` in
+    words.
+    """
 
     reading: str = ""
     rows: tuple[Row, ...] = ()
     fresh: Fresh = UNSTATED
     is_storm: bool = False
+    again: tuple[Recompilation, ...] = ()
+    traced: tuple[TracedCompilation, ...] = ()
 
 
 def question(scene: Scene) -> Compiles:
@@ -60,11 +65,11 @@ def question(scene: Scene) -> Compiles:
     found = compilation(run)
     if found.is_known:
         rows = tuple(_row(run, at, one) for at, one in enumerate(found.again))
-        return Compiles(reading(found), rows, _fresh(run, found.again), bool(found.storm))
+        return Compiles(reading(found), rows, _fresh(run, found.again), bool(found.storm), again=found.again)
     traced = traced_compilation(run)
     if not traced:
         return Compiles()
-    return Compiles(traced_reading(traced), tuple(map(_traced, traced)), Fresh(of="traced"))
+    return Compiles(traced_reading(traced), tuple(map(_traced, traced)), Fresh(of="traced"), traced=traced)
 
 
 def _row(run: Run, at: int, one: Recompilation) -> Row:
@@ -176,4 +181,6 @@ PANEL = Panel(
     depends=depends,
     of=("recording", "traces"),
     suits=_suits,
+    help=about.HELP,
+    data=lambda answer: about.compilations(answer.again, answer.traced),
 )

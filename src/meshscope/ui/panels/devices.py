@@ -10,6 +10,7 @@ from textual.strip import Strip
 
 from meshscope.analysis.devices import DeviceField, devices
 from meshscope.run import Run
+from meshscope.ui.about import devices as about
 from meshscope.ui.marks.cells import Line, Piece, left, right, strips, wrapped
 from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.sparkline import sparkline
@@ -182,4 +183,6 @@ PANEL = Panel(
     of=("recording", "traces"),
     suits=lambda scene: scene.is_recorded or (scene.run is not None and bool(len(scene.run.samples.time_ns))),
     depends=lambda scene: (len(scene.run.samples.time_ns), len(scene.run.sensor_failures)) if scene.run else (),
+    help=about.HELP,
+    data=lambda answer: about.sensors(answer.fields, answer.capacity),
 )

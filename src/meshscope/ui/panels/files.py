@@ -16,6 +16,7 @@ from meshscope.analysis.waiting import waiting
 from meshscope.analysis.waiting_words import straggler_words, waiting_words
 from meshscope.run import Run
 from meshscope.spans import Window
+from meshscope.ui.about import files as about
 from meshscope.ui.marks.cells import Line, Piece, left, right, strips, wrapped
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene, version
@@ -177,4 +178,9 @@ PANEL = Panel(
     depends=lambda scene: (version(scene.run), scene.selected in scene.partial, len(scene.refused), len(scene.notes)),
     of=("traces",),
     scrolls=True,
+    help=about.HELP,
+    data=lambda files: about.files(
+        ((read.rank, read.name, read.events) for read in files.files),
+        ((told.role, told.text) for told in (*files.before, *files.after)),
+    ),
 )

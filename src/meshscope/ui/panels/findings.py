@@ -10,6 +10,7 @@ from textual.strip import Strip
 from meshscope.analysis.findings import Finding, findings
 from meshscope.analysis.flight_words import ranks_words
 from meshscope.run import SILENCE_NS, Run
+from meshscope.ui.about import findings as about
 from meshscope.ui.marks.cells import Line, Piece, clip, strips, wrapped
 from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.table import Column, Placed, heading, placed, row
@@ -162,4 +163,6 @@ PANEL = Panel(
     is_strip=True,
     count=count,
     is_told=True,
+    help=about.HELP,
+    data=lambda found: about.pitfalls(found.findings),
 )

@@ -22,6 +22,7 @@ from meshscope.analysis.idle_shares import (
     idle_shares,
     mean,
 )
+from meshscope.ui.about import idle as about
 from meshscope.ui.marks.cells import Line, Piece, cells, strips, wrapped
 from meshscope.ui.marks.table import Placed, heading, placed
 from meshscope.ui.palette import texture
@@ -203,4 +204,6 @@ PANEL = Panel(
     of=("recording", "traces"),
     suits=suits,
     count=count,
+    help=about.HELP,
+    data=lambda answer: about.ranks(answer.shares.ranks),
 )

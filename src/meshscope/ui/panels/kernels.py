@@ -13,6 +13,7 @@ from meshscope.analysis.operations import Operation, operations
 from meshscope.analysis.phases import Phase, phases
 from meshscope.analysis.scopes import Scopes, scopes
 from meshscope.run import Run
+from meshscope.ui.about import kernels as about
 from meshscope.ui.marks.cells import strips
 from meshscope.ui.panel import Frame, Fresh, Panel, note
 from meshscope.ui.panels.kernel_rows import Grouping, Row, lines
@@ -188,4 +189,6 @@ PANEL = Panel(
     suits=suits,
     count=count,
     turned=turned,
+    help=about.HELP,
+    data=lambda answer: about.rows(answer.grouping if answer.groupings else None),
 )

@@ -12,6 +12,7 @@ from meshscope.analysis.flight import flight
 from meshscope.analysis.flight_words import mismatch_words, unfinished_words
 from meshscope.recording.entries import TraceWritten
 from meshscope.run import Run
+from meshscope.ui.about import log as about
 from meshscope.ui.marks.cells import Line, strips, wrapped
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
@@ -169,4 +170,6 @@ PANEL = Panel(
     # Traces by themselves have a log where flight recorders tell of calls.
     suits=lambda scene: scene.is_recorded or (scene.run is not None and flight(scene.run) is not None),
     scrolls=True,
+    help=about.HELP,
+    data=lambda chronicle: about.lines((line.t_ns, line.level, line.text) for line in chronicle.lines),
 )

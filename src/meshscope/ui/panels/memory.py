@@ -11,6 +11,7 @@ from meshscope.analysis.headroom import Headroom, headroom
 from meshscope.analysis.memory import CATEGORIES, Category, RankMemory, held_bytes, memory
 from meshscope.analysis.peak_place import PeakPlace, peak_places
 from meshscope.run import Run
+from meshscope.ui.about import memory as about
 from meshscope.ui.marks.bars import stacked
 from meshscope.ui.marks.cells import Line, Piece, aired, left, right, strips, wrapped
 from meshscope.ui.marks.cited import Cited
@@ -218,4 +219,6 @@ PANEL = Panel(
     # A trace opened by itself has this panel where it tells anything of memory.
     suits=lambda scene: scene.is_recorded or (scene.run is not None and bool(memory(scene.run))),
     depends=lambda scene: _depends(scene.run),
+    help=about.HELP,
+    data=lambda answer: about.ranks(answer.ranks, answer.headroom),
 )

@@ -8,6 +8,7 @@ from textual.strip import Strip
 
 from meshscope.analysis.overlap import CollectiveOverlap, overlap
 from meshscope.analysis.progress import progress
+from meshscope.ui.about import overlap as about
 from meshscope.ui.marks.bars import stacked
 from meshscope.ui.marks.cells import Line, Piece, aired, strips
 from meshscope.ui.marks.cited import Cited
@@ -156,4 +157,6 @@ PANEL = Panel(
     depends=depends,
     of=("recording", "traces"),
     suits=lambda scene: scene.is_recorded or scene.run is None or bool(scene.run.windows),
+    help=about.HELP,
+    data=lambda answer: about.kinds(answer.kinds),
 )

@@ -10,6 +10,7 @@ from textual.strip import Strip
 from meshscope.analysis.critical_path import CriticalPath, critical_paths, doubts, marked_step_ns
 from meshscope.analysis.path_course import RankCourse, courses
 from meshscope.analysis.what_if import EVEN, FREE, HOST, TWICE
+from meshscope.ui.about import path as about
 from meshscope.ui.marks.bars import stacked
 from meshscope.ui.marks.cells import Line, Piece, cells, strips, wrapped
 from meshscope.ui.marks.cited import Cited
@@ -183,4 +184,6 @@ PANEL = Panel(
     depends=depends,
     of=("recording", "traces"),
     suits=suits,
+    help=about.HELP,
+    data=lambda answer: about.parts(answer.path),
 )

@@ -9,6 +9,7 @@ from textual.strip import Strip
 from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
 from meshscope.analysis.progress import progress
 from meshscope.analysis.steps import steps
+from meshscope.ui.about import split as about
 from meshscope.ui.marks.bars import stacked
 from meshscope.ui.marks.cells import Line, Piece, aired, left, right, strips
 from meshscope.ui.marks.cited import Cited
@@ -195,4 +196,6 @@ PANEL = Panel(
     depends=depends,
     of=("recording", "traces"),
     suits=lambda scene: scene.is_recorded or scene.run is None or bool(scene.run.windows),
+    help=about.HELP,
+    data=lambda split: about.ranks(split.ranks),
 )

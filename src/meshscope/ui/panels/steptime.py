@@ -10,6 +10,7 @@ import numpy.typing as npt
 from textual.strip import Strip
 
 from meshscope.analysis.steps import Steps, steps
+from meshscope.ui.about import steptime as about
 from meshscope.ui.marks.cells import Line, Piece, cells, ends, right, strips
 from meshscope.ui.marks.chart import Columns, area, columns, marks
 from meshscope.ui.marks.cited import Cited
@@ -162,4 +163,6 @@ PANEL = Panel(
     question=question,
     draw=draw,
     fresh=lambda pace: pace.fresh,
+    help=about.HELP,
+    data=lambda pace: about.series(pace.steps, pace.samples_per_s),
 )

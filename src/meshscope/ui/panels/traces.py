@@ -8,6 +8,7 @@ from rich.cells import cell_len
 from textual.strip import Strip
 
 from meshscope.analysis.traced import Traced, traced, unfinished
+from meshscope.ui.about import traces as about
 from meshscope.ui.marks.bars import stacked
 from meshscope.ui.marks.cells import Line, Piece, cells, clip, strips
 from meshscope.ui.marks.cited import Cited
@@ -193,4 +194,6 @@ PANEL = Panel(
     depends=lambda scene: (tuple(version(run) for run in scene.runs), tuple(scene.partial.items())),
     is_overall=True,
     of=("traces",),
+    help=about.HELP,
+    data=lambda table: about.runs(table.rows, table.partial),
 )

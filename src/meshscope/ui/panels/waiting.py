@@ -11,6 +11,7 @@ from textual.strip import Strip
 
 from meshscope.analysis.progress import progress
 from meshscope.analysis.rank_waits import Floats, RankRow, RankWaits, binned, median_row, rank_waits, worst_first
+from meshscope.ui.about import waiting as about
 from meshscope.ui.marks.cells import Line, Piece, cells, strips, wrapped
 from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.table import Column, Placed, heading, placed, row
@@ -236,4 +237,6 @@ PANEL = Panel(
     depends=depends,
     of=("recording", "traces"),
     suits=lambda scene: scene.is_recorded or scene.run is None or bool(scene.run.windows),
+    help=about.HELP,
+    data=lambda answer: about.ranks(answer.found),
 )

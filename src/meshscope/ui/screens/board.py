@@ -13,6 +13,7 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
+from textual.timer import Timer
 
 from meshscope.analysis.findings import Finding
 from meshscope.analysis.lanes import lanes
@@ -85,12 +86,17 @@ class Board(Screen[None]):
         self._placed: Arrangement | None = None
         self._placed_table = 0
         self._rects: dict[str, Rect | None] = {}
+        self._ticks: Timer | None = None
 
     # What heirs say
 
     @property
     def selected(self) -> str:
         """Who is looked at."""
+        raise NotImplementedError
+
+    def _tick(self) -> None:
+        """Look at what is new; called ``fps`` times a second once ``tick_at`` says so."""
         raise NotImplementedError
 
     def header_height(self, width: int) -> int:
@@ -118,7 +124,16 @@ class Board(Screen[None]):
     def on_resize(self) -> None:
         self._refresh()
 
+    def tick_at(self, fps: float) -> None:
+        """Look at the clock so many times a second from now on."""
+        if self._ticks is not None:
+            self._ticks.stop()
+        self._fps = fps
+        self._ticks = self.set_interval(1 / fps, self._tick)
+
     def _look_at(self, scene: Scene) -> None:
+        if not self.children:  # taken down, while a look was under way
+            return
         self.scene = scene
         self.scene = scene.looking_at(self.selected)
         self._refresh()
@@ -209,7 +224,7 @@ class Board(Screen[None]):
 
     def _refresh_header(self) -> None:
         width, height = self.size
-        if self._placed is None:
+        if self._placed is None or not self.children:
             return
         lines = self.header_lines(width)
         if self._said[1]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -14,10 +15,16 @@ from meshscope.analysis.change import Change, Quantity
 from meshscope.analysis.pairing import Changes
 from meshscope.analysis.work_changes import Seen, WorkChange
 from meshscope.ui.canvas import Canvas
+from meshscope.ui.commands import Command
 from meshscope.ui.look import Look
 from meshscope.ui.marks.bars import length
 from meshscope.ui.marks.cells import Line, Piece, ends, left, named, right, strips, wrapped
+from meshscope.ui.screens.choosing import PICTURES, Choosing
+from meshscope.ui.screens.dialog import Dialog
 from meshscope.units import UNKNOWN, duration, milliseconds, printable, rate, ratio, size
+
+if TYPE_CHECKING:
+    from meshscope.ui.commanding import Commanding
 
 _NAMES = {"step_time": "step time", "memory": "peak memory"}
 _SHOW = {"ns": duration, "bytes": size, "per_s": rate}
@@ -28,6 +35,15 @@ _NAME_WIDTH = 13
 _FIGURE_WIDTH = 9
 _CHANGE_WIDTH = 10
 _LEAST_BAR = 6
+
+KEYS = (
+    ("← →  h l  tab", "another strategy"),
+    ("↑ ↓  j k", "scroll; pgup pgdn and space by pages, home to the top"),
+    ("s", "save the screen as a picture or as plain text"),
+    ("T", "light or dark"),
+    ("ctrl+p", "all commands by name"),
+    ("q  esc", "leave"),
+)
 
 
 def drawn(pair: Change, width: int, look: Look) -> list[Line]:
@@ -108,6 +124,9 @@ class Compare(Screen[None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s", "save", show=False),
+        Binding("T", "app.turn_light", show=False),
+        Binding("question_mark", "help", show=False),
         Binding("left,h,shift+tab", "choose(-1)", show=False),
         Binding("right,l,tab", "choose(1)", show=False),
         Binding("up,k", "scroll(-1)", show=False),
@@ -155,6 +174,7 @@ class Compare(Screen[None]):
 
     def _keys(self, *, is_long: bool) -> Line:
         keys = [("← →", "strategy")] if len(self._found.changes) > 1 else []
+        keys += [("?", "help")]
         keys += [("↑ ↓", "scroll")] if is_long else []
         line: list[Piece] = [(" ", "text")]
         for key, what in (*keys, ("q", "leave" if self._is_first else "back")):
@@ -168,6 +188,26 @@ class Compare(Screen[None]):
     def action_scroll(self, by: int) -> None:
         self._top += by
         self._show()
+
+    def action_save(self) -> None:
+        app = cast("Commanding", self.app)
+        app.push_screen(Choosing("save the screen", PICTURES, self._look), app.save_screen)
+
+    def action_help(self) -> None:
+        lines: list[Line] = [[(f"{named(key, self._look):<14}", "key"), (what, "text")] for key, what in KEYS]
+        self.app.push_screen(Dialog("compare", lines, self._look))
+
+    def wear(self, look: Look) -> None:
+        """Be drawn in another look from now on."""
+        self._look = look
+        self._show()
+
+    def commands(self) -> Iterator[Command]:
+        """What this screen can do."""
+        yield Command("Next strategy", "The next pair", partial(self.action_choose, 1), "right")
+        yield Command("Save the screen", "As a picture or as plain text", self.action_save, "s")
+        yield Command("Help", "The keys", self.action_help, "?")
+        yield Command("Quit", "Leave", self.action_leave, "q")
 
     def action_leave(self) -> None:
         if self._is_first:

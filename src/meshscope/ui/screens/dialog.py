@@ -1,4 +1,4 @@
-"""Small framed texts over a screen: the keys, and the question before leaving a run."""
+"""Small framed texts over a screen, the question before leaving a run, and the keys that the help of a board lists."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from textual.screen import ModalScreen
 
 from meshscope.ui.canvas import Canvas
 from meshscope.ui.look import Look
-from meshscope.ui.marks.cells import Line, Piece, cells, clip, filled, named, strips
-from meshscope.ui.palette import texture
+from meshscope.ui.marks.cells import Line, Piece, cells, clip, filled, strips
 
 T = str | None
 
@@ -64,11 +63,16 @@ class Dialog(ModalScreen[T]):
         canvas.styles.width, canvas.styles.height = width, height
         canvas.paint(strips(lines, width, height, self._look))
 
+    def wear(self, look: Look) -> None:
+        """Be drawn in another look from now on."""
+        self._look = look
+        self.show()
+
     def action_answer(self, answer: str | None) -> None:
         self.dismiss(answer)
 
 
-_KEYS = (
+KEYS = (
     ("↑ ↓  j k", "choose a strategy"),
     ("tab  shift+tab", "choose a panel (or 1 … 9, 0, K P I; in K, g groups)"),
     ("enter  m", "maximise the panel, and back"),
@@ -82,7 +86,13 @@ _KEYS = (
     ("home  end", "the beginning; the newest (L too): live again, or the end"),
     ("", ""),
     ("p", "profile the next steps now (while a run is live)"),
-    ("ctrl+p", "all commands, among them a picture of the screen"),
+    ("y  x", "copy the selected row; export as CSV or JSON"),
+    ("s", "save the screen as a picture or as plain text"),
+    ("backspace", "back to the strategy, panel, held time before"),
+    ("T", "light or dark"),
+    ("esc", "all panels; out of a dialog, off the numbers"),
+    ("?  h", "this help"),
+    ("ctrl+p", "all commands by name, these among them"),
     ("ctrl+l", "draw everything again"),
     ("q  ctrl+c", "leave; a live run can be stopped or left running"),
 )
@@ -96,33 +106,23 @@ TRACE_KEYS = (
     ("e", "explain: arrows choose a number, enter opens it"),
     ("pgup  pgdn", "scroll what was read"),
     ("", ""),
-    ("ctrl+p", "all commands, among them a picture of the screen"),
+    ("y  x", "copy the selected row; export as CSV or JSON"),
+    ("s", "save the screen as a picture or as plain text"),
+    ("backspace", "back to the run and panel before"),
+    ("T", "light or dark"),
+    ("esc", "all panels; out of a dialog, off the numbers"),
+    ("?  h", "this help"),
+    ("ctrl+p", "all commands by name, these among them"),
     ("ctrl+l", "draw everything again"),
     ("q  ctrl+c", "leave; reading ends"),
 )
-_MEANINGS = (
+MEANINGS = (
     ("compute", "computing, beside no communication"),
     ("hidden", "communicating while computing goes on: costs nothing"),
     ("exposed", "communicating while nothing computes: costs time"),
     ("copy", "moving memory, alone"),
     ("idle", "neither; waiting for the host, for data or for others"),
 )
-
-
-class Help(Dialog):
-    """The keys, and what the textures mean."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark,enter,space", "answer(None)", show=False)]
-
-    def __init__(self, look: Look, keys: Sequence[tuple[str, str]] = _KEYS) -> None:
-        # In ASCII there is no palette.
-        keys = [(named(key, look), what) for key, what in keys if not (look.is_ascii and key == "ctrl+p")]
-        lines: list[Line] = [[(f"{key:<16}", "key"), (what, "text")] for key, what in keys]
-        lines.append([])
-        lines += [
-            [(texture(name, look) * 3, name), (f"  {name:<11}", "text"), (what, "quiet")] for name, what in _MEANINGS
-        ]
-        super().__init__("keys", lines, look)
 
 
 class Leaving(Dialog):

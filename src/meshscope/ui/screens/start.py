@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
@@ -20,11 +20,13 @@ from meshscope.run import Opening
 from meshscope.ui import form as forms
 from meshscope.ui.asking import in_thread
 from meshscope.ui.canvas import Canvas
+from meshscope.ui.commands import Command
 from meshscope.ui.form import Form
 from meshscope.ui.launching import Launcher, Offer
 from meshscope.ui.look import Look
-from meshscope.ui.marks.cells import Line, Piece, clip, filled, left, named, strips, wrapped
+from meshscope.ui.marks.cells import Line, Piece, cells, clip, cut, filled, left, named, strips, wrapped
 from meshscope.ui.playback import Reel
+from meshscope.ui.screens.choosing import PICTURES, Choosing
 from meshscope.ui.screens.dialog import Dialog
 from meshscope.ui.screens.path import AskedPath
 from meshscope.ui.shelf import Shelved
@@ -41,16 +43,8 @@ _LEAVE = {
     "steps": "as the model has it",
     "batch": "as the model has it",
 }
-_KEYS = (
-    ("↑↓", "move"),
-    ("space", "pick"),
-    ("←→", "change"),
-    ("tab", "look"),
-    ("o", "open"),
-    ("enter", "go"),
-    ("?", "help"),
-    ("q", "quit"),
-)
+_LAST = (("enter", "go"), ("?", "help"), ("q", "quit"))
+_KEYS = (("↑↓", "move"), ("space", "pick"), ("←→", "change"), ("tab", "look"), ("o", "open"), *_LAST)
 
 _HELP = (
     ("↑↓ j k", "move"),
@@ -60,7 +54,11 @@ _HELP = (
     ("tab", "to the recordings, and back"),
     ("enter", "start what is picked, or open the recording under the cursor"),
     ("o", "open a recording or native traces by their path"),
-    ("q", "leave"),
+    ("s", "save the screen as a picture or as plain text"),
+    ("T", "light or dark"),
+    ("ctrl+p", "all commands by name"),
+    ("?", "this help"),
+    ("q  esc", "leave"),
 )
 
 
@@ -81,6 +79,8 @@ class Start(Screen[None]):
         Binding("backspace,delete", "erase", show=False),
         Binding("enter", "go", show=False),
         Binding("o", "open_path", show=False),
+        Binding("s", "save", show=False),
+        Binding("T", "app.turn_light", show=False),
         Binding("question_mark", "help", show=False),
         Binding("q,escape,ctrl+c,ctrl+q", "leave", show=False, priority=True),
     ]
@@ -112,7 +112,7 @@ class Start(Screen[None]):
         yield Canvas(id="start")
 
     def on_mount(self) -> None:
-        self._changed(self.form)
+        self._changed(forms.recalled(self.form, cast("MeshscopeApp", self.app).options.memory.remembered))
 
     def on_resize(self) -> None:
         self._draw()
@@ -150,6 +150,7 @@ class Start(Screen[None]):
         elif self.form.chosen:
             self._is_starting = True
             self._draw()
+            cast("MeshscopeApp", self.app).options.memory.keep(**forms.kept(self.form))
             self._start(self.form.request())
 
     def action_open_path(self) -> None:
@@ -181,6 +182,24 @@ class Start(Screen[None]):
 
     def action_leave(self) -> None:
         self.app.exit("")
+
+    def action_save(self) -> None:
+        app = cast("MeshscopeApp", self.app)
+        app.push_screen(Choosing("save the screen", PICTURES, self.look), app.save_screen)
+
+    def wear(self, look: Look) -> None:
+        """Be drawn in another look from now on."""
+        self.look = look
+        self._draw()
+
+    def commands(self) -> Iterator[Command]:
+        """What this screen can do."""
+        yield Command("Start", "What is picked, or open the recording under the cursor", self.action_go, "enter")
+        yield Command("Open a path", "A recording, a native trace, or a folder of them", self.action_open_path, "o")
+        yield Command("Look", "To the recordings, and back", self.action_cross, "tab")
+        yield Command("Save the screen", "As a picture or as plain text", self.action_save, "s")
+        yield Command("Help", "The keys", self.action_help, "?")
+        yield Command("Quit", "Leave; nothing is started", self.action_leave, "q")
 
     def say(self, text: str) -> None:
         """Show a line where the keys stand, for a few seconds."""
@@ -373,10 +392,15 @@ class Start(Screen[None]):
     def _footer(self) -> list[Piece]:
         if self._said[1]:
             return [(" " + printable(self._said[1]), "warn")]
-        pieces: list[Piece] = [(" ", "text")]
-        for key, words in _KEYS:
-            pieces += [(named(key, self.look), "key"), (f" {words}  ", "quiet")]
-        return pieces
+        return footer(self.size.width, self.look)
+
+
+def footer(width: int, look: Look) -> list[Piece]:
+    """The keys, the less needed ones left out where they find no room."""
+    pairs = [[(named(key, look), "key"), (f" {words}  ", "quiet")] for key, words in _KEYS]
+    while len(pairs) > len(_LAST) and 1 + sum(map(cells, pairs)) > width:
+        del pairs[-len(_LAST) - 1]
+    return cut([(" ", "text"), *(piece for pair in pairs for piece in pair)], width)
 
 
 def _beside(one: Sequence[Line], other: Sequence[Line], width: int) -> list[Line]:

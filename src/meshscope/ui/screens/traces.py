@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -10,13 +11,15 @@ from textual.binding import Binding, BindingType
 from meshscope.analysis.traced import sentence
 from meshscope.run import Opening, Seen, SoFar
 from meshscope.ui import header, progress
+from meshscope.ui.commands import Command
 from meshscope.ui.look import Look
 from meshscope.ui.marks.cells import Line, Piece
 from meshscope.ui.panels import traces
 from meshscope.ui.panels.traces import Table
 from meshscope.ui.scene import Scene, Stance
-from meshscope.ui.screens.dialog import TRACE_KEYS, Help
-from meshscope.ui.screens.explaining import Explaining
+from meshscope.ui.screens.dialog import TRACE_KEYS
+from meshscope.ui.screens.help import Pairs
+from meshscope.ui.screens.remembering import Remembering
 from meshscope.ui.view import PanelView
 
 if TYPE_CHECKING:
@@ -33,7 +36,7 @@ def _said(seen: Seen) -> tuple[object, ...]:
     return (seen.number, seen.refused, seen.notes, seen.so_far.is_done)
 
 
-class Traces(Explaining):
+class Traces(Remembering):
     """Looks at an opening several times a second until all is read; leaving ends the reading at once."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "interrupt", show=False, priority=True)]
@@ -48,7 +51,7 @@ class Traces(Explaining):
         self._refresh()
         self.opening.start()
         self._tick()
-        self.set_interval(1 / self._fps, self._tick)
+        self.tick_at(self._fps)
 
     def on_unmount(self) -> None:
         self.opening.close()
@@ -108,8 +111,13 @@ class Traces(Explaining):
 
     # Keys
 
-    def action_help(self) -> None:
-        self.app.push_screen(Help(self.look, keys=TRACE_KEYS))
+    @property
+    def help_keys(self) -> Pairs:
+        return TRACE_KEYS
+
+    def commands(self) -> Iterator[Command]:
+        yield from super().commands()
+        yield Command("Quit", "Leave; reading ends", self.action_leave, "q")
 
     def action_leave(self) -> None:
         cast("MeshscopeApp", self.app).leave_with(self.farewell)

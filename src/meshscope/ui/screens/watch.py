@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import work
@@ -12,14 +14,16 @@ from meshscope.errors import MeshscopeError
 from meshscope.recording.control import Ask, ask
 from meshscope.ui import header
 from meshscope.ui.asking import in_thread
+from meshscope.ui.commands import Command
 from meshscope.ui.look import Look
 from meshscope.ui.marks.cells import Line, Piece
 from meshscope.ui.panels import comparison
 from meshscope.ui.panels.comparison import Standing
 from meshscope.ui.playback import Playback
 from meshscope.ui.scene import Scene, running
-from meshscope.ui.screens.dialog import Help, Leaving
-from meshscope.ui.screens.explaining import Explaining
+from meshscope.ui.screens.dialog import KEYS, Leaving
+from meshscope.ui.screens.help import Pairs
+from meshscope.ui.screens.remembering import Remembering
 from meshscope.ui.view import PanelView
 from meshscope.units import NS_PER_S
 
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
 _STOP_PATIENCE_NS = 15 * NS_PER_S
 
 
-class Watch(Explaining):
+class Watch(Remembering):
     """Draws scenes as they come from a playback; keys move the clock, the selection and the focus."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -50,11 +54,17 @@ class Watch(Explaining):
         self._has_seen = False
         self._is_looking = False
         self._stopping_ns: int | None = None
+        self._begun_at_speed = playback.clock.speed
 
     def on_mount(self) -> None:
         self._refresh()
         self._tick()
-        self.set_interval(1 / self._fps, self._tick)
+        self.tick_at(self._fps)
+
+    def on_unmount(self) -> None:
+        speed = self.playback.clock.speed
+        if speed != self._begun_at_speed:
+            cast("MeshscopeApp", self.app).options.memory.keep(speed=speed)
 
     # What the screen knows
 
@@ -150,16 +160,18 @@ class Watch(Explaining):
         self._tick()
 
     def action_rewind(self) -> None:
+        self.leave_place()
         self.playback.to_start()
         self._tick()
 
     def action_newest(self) -> None:
+        self.leave_place()
         self.playback.to_end()
         self._tick()
 
     def action_follow(self) -> None:
-        self._choice = None
         self.action_newest()
+        self._choice = None
 
     def action_faster(self, by: int) -> None:
         self.playback.faster(by)
@@ -172,8 +184,27 @@ class Watch(Explaining):
         ask(self.playback.folder, Ask(what="profile", reason="key"))
         self.say("Asked every rank to profile the next steps.")
 
-    def action_help(self) -> None:
-        self.app.push_screen(Help(self.look))
+    @property
+    def help_keys(self) -> Pairs:
+        return KEYS
+
+    @property
+    def held_ns(self) -> int | None:
+        return self.playback.clock.now() if self.playback.clock.is_paused else None
+
+    def hold_at(self, unix_ns: int) -> None:
+        self.playback.hold_at(unix_ns)
+        self._tick()
+
+    def commands(self) -> Iterator[Command]:
+        yield from super().commands()
+        yield Command("Pause, or go on", "At the end: from the beginning", self.action_play, "space")
+        yield Command("Beginning", "Of what was recorded", self.action_rewind, "home")
+        yield Command("Newest", "Live again, or the end", self.action_newest, "end")
+        yield Command("Faster", "The clock of a recording", partial(self.action_faster, 1), ">")
+        yield Command("Slower", "The clock of a recording", partial(self.action_faster, -1), "<")
+        yield Command("Profile now", "Ask every rank for a trace of its next steps", self.action_profile, "p")
+        yield Command("Quit", "Leave; a live run can be left running", self.action_leave, "q")
 
     def action_leave(self) -> None:
         if self.playback.is_running and self._stopping_ns is None:
