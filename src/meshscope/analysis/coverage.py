@@ -39,6 +39,10 @@ class Coverage:
     def __len__(self) -> int:
         return len(self.start_ns)
 
+    @property
+    def intervals(self) -> Intervals:
+        return Intervals(self.start_ns, self.end_ns)
+
     def upto(self, time_ns: Ns) -> Ns:
         """What is covered before each of some times; exact."""
         return self._upto(time_ns)[0]
@@ -51,13 +55,16 @@ class Coverage:
         open_ns = np.maximum(self.end_ns[np.maximum(begun - 1, 0)] - time_ns, 0)
         return self.before_ns[begun] - np.where(begun > 0, open_ns, 0), begun
 
-    def columns(self, edges_ns: Ns) -> tuple[Shares, npt.NDArray[np.bool_]]:
-        """Of the columns between even edges: the share covered, shape (edges − 1,), and whether anything is there."""
+    def totals(self, edges_ns: Ns) -> tuple[Ns, Ns]:
+        """Before each of some even edges: what is covered, to a fraction of a column, and how many intervals begin."""
         span_ns = int(edges_ns[-1] - edges_ns[0])
         if len(self.bins_ns) and span_ns >= _BINS_PER_COLUMN * self.bin_ns * (len(edges_ns) - 1):
-            covered, begun = self._from_bins(edges_ns)
-        else:
-            covered, begun = self._upto(edges_ns)
+            return self._from_bins(edges_ns)
+        return self._upto(edges_ns)
+
+    def columns(self, edges_ns: Ns) -> tuple[Shares, npt.NDArray[np.bool_]]:
+        """Of the columns between even edges: the share covered, shape (edges − 1,), and whether anything is there."""
+        covered, begun = self.totals(edges_ns)
         busy = covered[1:] - covered[:-1]
         return busy / (edges_ns[1:] - edges_ns[:-1]), (busy > 0) | (begun[1:] > begun[:-1])
 

@@ -1,7 +1,8 @@
-"""Lanes in cells: what a column of time is mostly made of, an axis above them, and where the cursor stands."""
+"""What stands around the lanes: their names, an axis above them, what is looked at, and what the textures mean."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,32 +10,22 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 from rich.segment import Segment
-from textual.strip import Strip
 
-from meshscope.analysis.lanes import Lane, Lanes
+from meshscope.analysis.lane_rows import Lane
+from meshscope.analysis.lanes import ALL, Lanes
 from meshscope.ui.look import Look
-from meshscope.ui.marks.cells import Line, Piece, clip, left, strip
-from meshscope.ui.palette import styles, texture
-from meshscope.ui.timeline.going import matching
+from meshscope.ui.marks.cells import Line, Piece, clip, ends, left, strip
+from meshscope.ui.palette import texture
+from meshscope.ui.timeline import ranking
+from meshscope.ui.timeline.codes import MEANINGS
 from meshscope.ui.timeline.state import State
 from meshscope.ui.timeline.viewport import Viewport
-from meshscope.units import duration
-
-Codes = npt.NDArray[np.uint8]
-
-_SPARSE = {
-    "compute": ("▏▌", "|:"), "hidden": ("▏▒", "|="), "wait": ("╷╱", ",/"), "exposed": ("╎░", "!x"),
-    "copy": ("▏▚", "|%"), "host": ("▏▃", "|-"),
-}  # fmt: skip
-"""What a column shows that holds less than a third of a meaning, and less than two thirds; in ASCII."""
-
-_MEANINGS = tuple(_SPARSE)
-_LEVELS = 3
-_BLANK, _MATCH = 62, 63
-_PICKED = 64
-"""What is added to the code of a column that belongs to the span that is chosen."""
+from meshscope.units import duration, percent, printable, ratio
 
 _TICK_COLUMNS = 14
+_NARROW = 10
+_SHORT = {"compute": "comp", "collectives": "coll", "copies": "copy", "waits": "wait", "host": "host", ALL: "all"}
+_WIDE_FROM = 110
 
 
 @dataclass(frozen=True)
@@ -46,95 +37,45 @@ class Place:
 
 
 def place(width: int) -> Place:
-    gutter = 22 if width >= 110 else 18 if width >= 60 else 9
+    gutter = 22 if width >= _WIDE_FROM else 18 if width >= 60 else _NARROW
     return Place(gutter, max(width - gutter - 1, 1))
 
 
-def lane_codes(lane: Lane, view: Viewport) -> Codes:
-    """What each column shows: three levels for each meaning, the most of what is in it."""
-    edges = view.edges
-    codes, is_any = np.zeros(view.columns, dtype=np.uint8), np.zeros(view.columns, dtype=np.bool_)
-    total, most = np.zeros(view.columns), np.full(view.columns, -1.0)
-    for meaning, covered in lane.layers:
-        if not len(covered):
-            continue
-        share, there = covered.columns(edges)
-        codes[share > most] = _MEANINGS.index(meaning) * _LEVELS
-        total, most, is_any = total + share, np.maximum(most, share), is_any | there
-    codes += (total > 1 / 3).view(np.uint8)
-    codes += (total > 2 / 3).view(np.uint8)
-    codes[~is_any] = _BLANK
-    return codes
+def head(lanes: Lanes, lane: Lane, state: State, placed: Place, look: Look, *, is_here: bool) -> list[Segment]:
+    """The name of a lane: its rank and role, the queue that it is of, or what the ranks are sorted by."""
+    return list(_head(_named(lanes, lane, state, placed), placed.gutter, look, is_here))
 
 
-@lru_cache(maxsize=16)
-def _glyphs(look: Look) -> dict[int, tuple[str, str]]:
-    """The character and the role of each code."""
-    glyphs = {_BLANK: (" ", "text"), _MATCH: ("*" if look.is_ascii else "◆", "match")}
-    for number, meaning in enumerate(_MEANINGS):
-        sparse = _SPARSE[meaning][look.is_ascii]
-        # On a ground of its own a sparse mark would look like a full one.
-        signs = ((sparse[0], f"{meaning} bare"), (sparse[1], f"{meaning} bare"), (texture(meaning, look), meaning))
-        glyphs.update({number * _LEVELS + level: glyph for level, glyph in enumerate(signs)})
-    glyphs.update({code + _PICKED: (sign, "picked") for code, (sign, _) in tuple(glyphs.items())})
-    return glyphs
+def _named(lanes: Lanes, lane: Lane, state: State, placed: Place) -> str:
+    if lane.branch:
+        indent = " " if placed.gutter <= _NARROW else "    "
+        return f"{indent}└ {lane.branch}"
+    if lane.role == ALL and state.sort != ranking.RANK and placed.gutter > _NARROW:
+        return f"{lane.rank:>4} {_score(lanes, lane, state)}"
+    role = _SHORT[lane.role] if placed.gutter <= _NARROW else lane.role
+    is_opened = (lane.rank, lane.role) in state.opened
+    return f"{lane.rank:>4} {role}{' ▾' if is_opened else ''}"
 
 
-@lru_cache(maxsize=16)
-def _runs(look: Look) -> dict[int, Segment]:
-    """Runs of one code that were drawn before, by code and length."""
-    del look  # what it is kept by
-    return {}
+def _score(lanes: Lanes, lane: Lane, state: State) -> str:
+    score_ns = ranking.score_ns(lanes, state, state.sort, lane.rank)
+    if state.sort == ranking.BUSY:
+        return f"{percent(ratio(score_ns, state.view.span_ns))} busy"
+    return f"{duration(score_ns)} late" if state.sort == ranking.LATE else f"exp. {duration(score_ns)}"
 
 
-def segments(codes: Codes, look: Look) -> list[Segment]:
-    """Neighbours of one code as one segment."""
-    firsts = np.flatnonzero(codes[1:] != codes[:-1]) + 1
-    edges = [0, *firsts.tolist(), len(codes)]
-    values = [int(codes[0]), *codes[firsts].tolist()]
-    known = _runs(look)
-    found = []
-    for code, at, after in zip(values, edges, edges[1:], strict=False):
-        key = (after - at) << 8 | code
-        segment = known.get(key)
-        if segment is None:
-            sign, role = _glyphs(look)[code]
-            segment = known[key] = Segment(sign * (after - at), styles(look)[role])
-        found.append(segment)
-    return found
-
-
-def lane_strip(
-    lanes: Lanes, lane: Lane, state: State, placed: Place, look: Look, *, span: tuple[int, int] | None
-) -> Strip:
-    """One lane; ``span`` are the start and end of the span that is chosen, where it is on this lane."""
-    codes = lane_codes(lane, state.view)
-    if state.search is not None:
-        _show_matches(lanes, lane, state, codes)
-    if span is not None:
-        first, last = (state.view.column(time) for time in (span[0], max(span[1] - 1, span[0])))
-        codes[max(first, 0) : max(last + 1, 0)] += _PICKED
-    is_here = lane.rank == state.rank and lane.role == state.role
-    name = f"{lane.rank:>4} {lane.role}"
+@lru_cache(maxsize=4096)
+def _head(name: str, gutter: int, look: Look, is_here: bool) -> tuple[Segment, ...]:  # noqa: FBT001  # a cache's key
     mark: Piece = ("▸" if is_here else " ", "accent")
-    head = strip([mark, (left(name, placed.gutter - 1), "strong" if is_here else "quiet")], placed.gutter, look)
-    return Strip([*head, *segments(codes, look), Segment(" ", styles(look)["text"])], placed.gutter + len(codes) + 1)
+    text = left(_kept_in_line(printable(name)), gutter - 1)
+    return tuple(strip([mark, (text, "strong" if is_here else "quiet")], gutter, look))
 
 
-_MOST_MATCHED = 200_000
-
-
-def _show_matches(lanes: Lanes, lane: Lane, state: State, codes: Codes) -> None:
-    """Marks columns in which a searched name begins."""
-    assert state.search is not None
-    view = state.view
-    first, last = np.searchsorted(lane.rows.start_ns, [view.start_ns, view.stop_ns]).tolist()
-    if last - first > _MOST_MATCHED:
-        return
-    rows = np.arange(first, last)
-    begin_ns = lane.rows.start_ns[rows[matching(lanes, lane, state.search, rows)]]
-    columns = ((begin_ns - view.start_ns + 1).astype(np.float64) * view.columns / view.span_ns).astype(np.int64)
-    codes[np.clip(columns, 0, view.columns - 1)] = _MATCH
+def _kept_in_line(text: str) -> str:
+    """Without letters that are written from the right: some terminals would turn the whole line around them."""
+    if text.isascii():
+        return text
+    return "".join("�" if unicodedata.bidirectional(c) in ("R", "AL", "AN") else c for c in text)
 
 
 def axis(lanes: Lanes, state: State, placed: Place) -> list[Line]:
@@ -158,8 +99,10 @@ def axis(lanes: Lanes, state: State, placed: Place) -> list[Line]:
 
 
 def _steps_seen(lanes: Lanes, view: Viewport) -> tuple[npt.NDArray[np.int64], ...]:
+    """Steps that begin in different columns; more than there are columns cannot be told apart."""
     steps = lanes.steps
-    seen = (steps.end_ns > view.start_ns) & (steps.start_ns < view.stop_ns)
+    seen = np.flatnonzero((steps.end_ns > view.start_ns) & (steps.start_ns < view.stop_ns))
+    seen = seen[:: max(len(seen) // view.columns, 1)]
     return steps.number[seen], steps.start_ns[seen], steps.end_ns[seen]
 
 
@@ -189,28 +132,29 @@ def _laid(
     return line
 
 
-def heading(lanes: Lanes, state: State, name: str, width: int) -> tuple[list[Piece], list[Piece]]:
-    """What is looked at, and how long the stretch on the screen is."""
+def heading(lanes: Lanes, state: State, name: str, badge: Piece | None, width: int) -> Line:
+    """What is looked at and how the clock of a replay stands; at the right how long the stretch on the screen is."""
     per_column = duration(state.view.span_ns / state.view.columns)
-    on_screen = "on the screen, " if width >= 110 else "· "
+    on_screen = "on the screen, " if width >= _WIDE_FROM else "· "
     right: list[Piece] = [(f"{duration(state.view.span_ns)} {on_screen}{per_column} a column ", "quiet")]
-    ranks = f"{len(state.shown)} of {len(lanes.ranks)} ranks" if len(state.shown) < len(lanes.ranks) else ""
-    words = [f"by {state.sort}" if state.sort != "rank" else "", ranks]
-    words.append("collapsed" if state.is_collapsed else "")
-    if lanes.residual_ns is not None:
+    words = [f"ranks by {state.sort}" if state.sort != ranking.RANK else ""]
+    words.append(f"{len(state.shown)} of {len(lanes.ranks)} ranks" if len(state.shown) < len(lanes.ranks) else "")
+    if lanes.residual_ns is not None and width >= _WIDE_FROM:
         words.append(f"clocks agree within {duration(lanes.residual_ns)}")
     more = " · ".join(word for word in words if word)
-    return [(" timeline ", "accent"), (clip(name, max(width // 3, 8)), "strong"), (f"  {more}", "quiet")], right
+    first: list[Piece] = [(" timeline ", "accent"), (clip(name, max(width // 3, 8)), "strong")]
+    return ends([*first, *([("  ", "text"), badge] if badge else []), (f"  {more}", "quiet")], right, width)
 
 
-_WORDS = {"wait": "waiting for a rank", "host": "host"}
+_WORDS = {"wait": "waiting"}
 
 
-def legend(rows: Sequence[Lane], placed: Place, look: Look) -> list[Piece]:
-    """What the textures mean that are on these lanes."""
-    drawn = {meaning for lane in rows for meaning, covered in lane.layers if len(covered)}
+def legend(rows: Sequence[Lane], first: int, last: int, placed: Place, look: Look) -> Line:
+    """What the textures mean that are on these lanes, and which of them are on the screen where not all are."""
+    drawn = {meaning for lane in rows[first:last] for meaning, covered in lane.layers if len(covered)}
     pieces: list[Piece] = [(" " * placed.gutter, "text")]
-    for meaning in _MEANINGS:
+    for meaning in MEANINGS:
         if meaning in drawn:
             pieces += [(texture(meaning, look), meaning), (f" {_WORDS.get(meaning, meaning)}  ", "quiet")]
-    return pieces
+    lines = f"lines {first + 1}–{last} of {len(rows)} " if last - first < len(rows) else ""
+    return ends(pieces, [(lines, "quiet")], placed.gutter + placed.columns + 1)

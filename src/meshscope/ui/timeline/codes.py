@@ -1,0 +1,124 @@
+"""Lanes in cells: what each column of time is mostly made of, and neighbours of one kind as one segment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+from rich.segment import Segment
+
+from meshscope.analysis.lane_rows import Lane
+from meshscope.ui.look import Look
+from meshscope.ui.palette import styles, texture
+from meshscope.ui.timeline.viewport import Viewport
+
+Codes = npt.NDArray[np.uint8]
+
+_SPARSE = {
+    "compute": ("▏▌", "|:"), "hidden": ("▏▒", "|="), "wait": ("╷╱", ",/"), "exposed": ("╎░", "!x"),
+    "copy": ("▏▚", "|%"), "host": ("▏▃", "|-"),
+}  # fmt: skip
+"""What a column shows that holds less than a third of a meaning, and less than two thirds; in ASCII."""
+
+MEANINGS = tuple(_SPARSE)
+_LEVELS = 3
+CURSOR, BLANK, MATCH = 61, 62, 63
+PICKED = 64
+"""What is added to the code of a column that belongs to the span that is chosen."""
+
+_LENGTH_BITS = 8
+
+
+def codes(rows: Sequence[Lane], view: Viewport) -> Codes:
+    """What each column of each lane shows, shape (lanes, columns): three levels of the meaning of most of it.
+
+    All lanes at once: a frame is made of few large steps instead of many small ones.
+    """
+    drawn = [(at, MEANINGS.index(meaning), covered)
+             for at, lane in enumerate(rows) for meaning, covered in lane.layers if len(covered)]  # fmt: skip
+    found = np.full((len(rows), view.columns), BLANK, dtype=np.uint8)
+    if not drawn:
+        return found
+    edges = view.edges
+    covered = np.empty((len(drawn), view.columns + 1), dtype=np.int64)
+    begun = np.empty((len(drawn), view.columns + 1), dtype=np.int64)
+    for number, (_, _, layer) in enumerate(drawn):
+        covered[number], begun[number] = layer.totals(edges)
+    busy_ns = covered[:, 1:] - covered[:, :-1]
+    is_there = (busy_ns > 0) | (begun[:, 1:] > begun[:, :-1])
+    lane, first = np.unique(np.array([at for at, _, _ in drawn]), return_index=True)
+    meaning = np.array([number * _LEVELS for _, number, _ in drawn], dtype=np.uint8)
+    found[lane] = _mixed(busy_ns, is_there, meaning, first, edges[1:] - edges[:-1])
+    return found
+
+
+def _mixed(
+    busy_ns: npt.NDArray[np.int64], is_there: npt.NDArray[np.bool_], meaning: Codes, first: npt.NDArray[np.intp],
+    width_ns: npt.NDArray[np.int64],
+) -> Codes:  # fmt: skip
+    """Layers (layers, columns) as lanes, whose layers begin with those numbered ``first``."""
+    total_ns = np.add.reduceat(busy_ns, first, axis=0)
+    any_there = np.logical_or.reduceat(is_there, first, axis=0)
+    most_ns, mixed = busy_ns[first], np.repeat(meaning[first, None], busy_ns.shape[1], axis=1)
+    # Where a layer has not begun in a column, its code gives way even to one that has no length there.
+    most_ns = np.where(is_there[first], most_ns, -1)
+    count = np.diff(np.append(first, len(busy_ns)))
+    for on in range(1, int(count.max())):
+        some = np.flatnonzero(count > on)
+        layer = first[some] + on
+        is_more = (busy_ns[layer] > most_ns[some]) & is_there[layer]
+        mixed[some] = np.where(is_more, meaning[layer, None], mixed[some])
+        most_ns[some] = np.where(is_more, busy_ns[layer], most_ns[some])
+    mixed += (3 * total_ns > width_ns).view(np.uint8)
+    mixed += (3 * total_ns > 2 * width_ns).view(np.uint8)
+    mixed[~any_there] = BLANK
+    return mixed
+
+
+@lru_cache(maxsize=16)
+def _glyphs(look: Look) -> dict[int, tuple[str, str]]:
+    """The character and the role of each code."""
+    glyphs = {BLANK: (" ", "text"), MATCH: ("*" if look.is_ascii else "●", "match")}
+    glyphs[CURSOR] = ("|" if look.is_ascii else "│", "accent")
+    for number, meaning in enumerate(MEANINGS):
+        sparse = _SPARSE[meaning][look.is_ascii]
+        # On a ground of its own a sparse mark would look like a full one.
+        signs = ((sparse[0], f"{meaning} bare"), (sparse[1], f"{meaning} bare"), (texture(meaning, look), meaning))
+        glyphs.update({number * _LEVELS + level: glyph for level, glyph in enumerate(signs)})
+    glyphs.update({code + PICKED: (sign, "picked") for code, (sign, _) in tuple(glyphs.items())})
+    return glyphs
+
+
+class _Runs(dict[int, Segment]):
+    """Runs of one code that were drawn before, by length and code."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self._look = look
+
+    def __missing__(self, key: int) -> Segment:
+        sign, role = _glyphs(self._look)[key & (1 << _LENGTH_BITS) - 1]
+        segment = self[key] = Segment(sign * (key >> _LENGTH_BITS), styles(self._look)[role])
+        return segment
+
+
+@lru_cache(maxsize=16)
+def _runs(look: Look) -> _Runs:
+    return _Runs(look)
+
+
+def segments(found: Codes, look: Look) -> list[list[Segment]]:
+    """Each lane with neighbours of one code as one segment."""
+    lanes, columns = found.shape
+    is_first = np.empty((lanes, columns), dtype=np.bool_)
+    is_first[:, 0] = True
+    np.not_equal(found[:, 1:], found[:, :-1], out=is_first[:, 1:])
+    at = np.flatnonzero(is_first)
+    length = np.diff(np.append(at, lanes * columns))
+    keys = (length << _LENGTH_BITS) | found.reshape(-1)[at]
+    known = _runs(look)
+    drawn = [known[key] for key in keys.tolist()]
+    ends = np.searchsorted(at, np.arange(1, lanes + 1) * columns).tolist()
+    return [drawn[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
