@@ -120,8 +120,12 @@ class Lane:
     def rows(self) -> Rows:
         return joined(self.parts)
 
+    @cached_property
+    def drawn(self) -> tuple[tuple[str, Coverage], ...]:
+        """The layers that cover anything."""
+        return tuple(layer for layer in self.layers if len(layer[1]))
+
     def covered_ns(self, start_ns: int, stop_ns: int, *meanings: str) -> int:
         """How much of a stretch the layers of some meanings cover (of all of them when none is given)."""
-        edges = np.array([start_ns, stop_ns], dtype=np.int64)
-        wanted = [covered for meaning, covered in self.layers if not meanings or meaning in meanings]
-        return sum(int(np.diff(covered.upto(edges))[0]) for covered in wanted if len(covered))
+        wanted = (covered for meaning, covered in self.layers if not meanings or meaning in meanings)
+        return sum(covered.within(start_ns, stop_ns) for covered in wanted)

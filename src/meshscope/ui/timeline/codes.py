@@ -9,12 +9,14 @@ import numpy as np
 import numpy.typing as npt
 from rich.segment import Segment
 
+from meshscope.analysis.coverage import columns
 from meshscope.analysis.lane_rows import Lane
 from meshscope.ui.look import Look
 from meshscope.ui.palette import styles, texture
 from meshscope.ui.timeline.viewport import Viewport
 
 Codes = npt.NDArray[np.uint8]
+Ns = npt.NDArray[np.int64]
 
 _SPARSE = {
     "compute": ("▏▌", "|:"), "hidden": ("▏▒", "|="), "wait": ("╷╱", ",/"), "exposed": ("╎░", "!x"),
@@ -24,11 +26,14 @@ _SPARSE = {
 
 MEANINGS = tuple(_SPARSE)
 _LEVELS = 3
+_CODE = {meaning: number * _LEVELS for number, meaning in enumerate(MEANINGS)}
 CURSOR, BLANK, MATCH = 61, 62, 63
 PICKED = 64
 """What is added to the code of a column that belongs to the span that is chosen."""
 
 _LENGTH_BITS = 8
+_PLACE_BITS = 3
+_LAST_PLACE = (1 << _PLACE_BITS) - 1
 
 
 def codes(rows: Sequence[Lane], view: Viewport) -> Codes:
@@ -36,44 +41,27 @@ def codes(rows: Sequence[Lane], view: Viewport) -> Codes:
 
     All lanes at once: a frame is made of few large steps instead of many small ones.
     """
-    drawn = [(at, MEANINGS.index(meaning), covered)
-             for at, lane in enumerate(rows) for meaning, covered in lane.layers if len(covered)]  # fmt: skip
+    drawn = [(at, _CODE[meaning], covered) for at, lane in enumerate(rows) for meaning, covered in lane.drawn]
     found = np.full((len(rows), view.columns), BLANK, dtype=np.uint8)
     if not drawn:
         return found
-    edges = view.edges
-    covered = np.empty((len(drawn), view.columns + 1), dtype=np.int64)
-    begun = np.empty((len(drawn), view.columns + 1), dtype=np.int64)
-    for number, (_, _, layer) in enumerate(drawn):
-        covered[number], begun[number] = layer.totals(edges)
-    busy_ns = covered[:, 1:] - covered[:, :-1]
-    is_there = (busy_ns > 0) | (begun[:, 1:] > begun[:, :-1])
+    busy_ns = columns([covered for _, _, covered in drawn], view.edges)
     lane, first = np.unique(np.array([at for at, _, _ in drawn]), return_index=True)
-    meaning = np.array([number * _LEVELS for _, number, _ in drawn], dtype=np.uint8)
-    found[lane] = _mixed(busy_ns, is_there, meaning, first, edges[1:] - edges[:-1])
+    meaning = np.array([code for _, code, _ in drawn], dtype=np.uint8)
+    found[lane] = _mixed(busy_ns, meaning, first, view.edges[1:] - view.edges[:-1])
     return found
 
 
-def _mixed(
-    busy_ns: npt.NDArray[np.int64], is_there: npt.NDArray[np.bool_], meaning: Codes, first: npt.NDArray[np.intp],
-    width_ns: npt.NDArray[np.int64],
-) -> Codes:  # fmt: skip
+def _mixed(busy_ns: Ns, meaning: Codes, first: Ns, width_ns: Ns) -> Codes:
     """Layers (layers, columns) as lanes, whose layers begin with those numbered ``first``."""
     total_ns = np.add.reduceat(busy_ns, first, axis=0)
-    any_there = np.logical_or.reduceat(is_there, first, axis=0)
-    most_ns, mixed = busy_ns[first], np.repeat(meaning[first, None], busy_ns.shape[1], axis=1)
-    # Where a layer has not begun in a column, its code gives way even to one that has no length there.
-    most_ns = np.where(is_there[first], most_ns, -1)
-    count = np.diff(np.append(first, len(busy_ns)))
-    for on in range(1, int(count.max())):
-        some = np.flatnonzero(count > on)
-        layer = first[some] + on
-        is_more = (busy_ns[layer] > most_ns[some]) & is_there[layer]
-        mixed[some] = np.where(is_more, meaning[layer, None], mixed[some])
-        most_ns[some] = np.where(is_more, busy_ns[layer], most_ns[some])
+    # The most of a lane's layers, with its place among them in the lowest bits: of equal ones the first.
+    place = np.arange(len(busy_ns)) - np.repeat(first, np.diff(np.append(first, len(busy_ns))))
+    most = np.maximum.reduceat((busy_ns << _PLACE_BITS) | (_LAST_PLACE - place)[:, None], first, axis=0)
+    mixed = meaning[first[:, None] + _LAST_PLACE - (most & _LAST_PLACE)]
     mixed += (3 * total_ns > width_ns).view(np.uint8)
     mixed += (3 * total_ns > 2 * width_ns).view(np.uint8)
-    mixed[~any_there] = BLANK
+    mixed[total_ns == 0] = BLANK
     return mixed
 
 

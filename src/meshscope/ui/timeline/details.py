@@ -27,10 +27,7 @@ def details(lanes: Lanes, state: State, waits: Waiting, *, is_pointed: bool = Fa
     rest = [*_measured(lanes, state), *_searched(lanes, state)]
     sign: Line = [(" ◦ ", "match")] if is_pointed else [(" ▲ ", "accent")]
     if here is None:
-        lane = current(lanes, state)
-        where = duration(state.at_ns - lanes.start_ns)
-        said = f"rank {lane.rank} has nothing here ({lane_name(lane)}), {where} into what was profiled"
-        return [[*sign, (said, "quiet")], *rest]
+        return [[*sign, (_nothing(lanes, state), "quiet")], *rest]
     number, row = here
     window = lanes.windows[number]
     told = _communication(lanes, number, row, waits) if window.spans.kind[row] == Kind.COLLECTIVE else []
@@ -41,6 +38,17 @@ def details(lanes: Lanes, state: State, waits: Waiting, *, is_pointed: bool = Fa
         *([[(f"   {'; '.join(told)}", "text")]] if told else []),
         *rest,
     ]
+
+
+def _nothing(lanes: Lanes, state: State) -> str:
+    """Where the cursor is, and what comes next on its lane."""
+    lane, where = current(lanes, state), duration(state.at_ns - lanes.start_ns)
+    said = f"rank {lane.rank} has nothing here ({lane_name(lane)}), {where} in"
+    after = int(np.searchsorted(lane.rows.start_ns, state.at_ns))
+    if after == len(lane.rows):
+        return f"{said}, and nothing later"
+    name = name_of(lanes.windows[lane.rows.window[after]].spans, int(lane.rows.row[after]))
+    return f"{said}; {duration(int(lane.rows.start_ns[after]) - state.at_ns)} later (w): {printable(name)}"
 
 
 def lane_name(lane: Lane) -> str:
@@ -107,7 +115,7 @@ def _communication(lanes: Lanes, number: int, row: int, waits: Waiting) -> list[
     words = [f"{exposed} ({percent(share)} of it)"] if end_ns > start_ns else []
     split = wait_of(window, row, waits)
     if split is None:
-        return [f"waiting cannot be told from transfer: {unmatched_why(window, row, waits)}", *words]
+        return [*words, f"waiting cannot be told from transfer: {unmatched_why(window, row, waits)}"]
     wait_ns, last = split
     who = "" if last < 0 else " (it came last itself)" if last == window.rank else f" for rank {last}"
     return [f"waits {duration(wait_ns)}{who}, transfers {duration(end_ns - start_ns - wait_ns)}", *words]

@@ -52,9 +52,10 @@ def _named(lanes: Lanes, lane: Lane, state: State, placed: Place) -> str:
         return f"{indent}└ {lane.branch}"
     if lane.role == ALL and state.sort != ranking.RANK and placed.gutter > _NARROW:
         return f"{lane.rank:>4} {_score(lanes, lane, state)}"
-    role = _SHORT[lane.role] if placed.gutter <= _NARROW else lane.role
+    if placed.gutter <= _NARROW:
+        return f"{lane.rank:>4} {_SHORT[lane.role]}"
     is_opened = (lane.rank, lane.role) in state.opened
-    return f"{lane.rank:>4} {role}{' ▾' if is_opened else ''}"
+    return f"{lane.rank:>4} {lane.role}{' ▾' if is_opened else ''}"
 
 
 def _score(lanes: Lanes, lane: Lane, state: State) -> str:
@@ -78,23 +79,27 @@ def _kept_in_line(text: str) -> str:
     return "".join("�" if unicodedata.bidirectional(c) in ("R", "AL", "AN") else c for c in text)
 
 
+_Word = tuple[int, tuple[str, ...], str]
+"""A column, what may stand there (the longest first) and its role."""
+
+
 def axis(lanes: Lanes, state: State, placed: Place) -> list[Line]:
     """Two lines: times from the beginning of what was profiled, and below them steps, marks and the cursor."""
     view = state.view
     tick_ns = view.tick_ns(_TICK_COLUMNS)
     first = -(-(view.start_ns - lanes.start_ns) // tick_ns) * tick_ns
     times = [
-        (view.column(lanes.start_ns + at), "╵" + _time(at, tick_ns), "quiet")
+        (view.column(lanes.start_ns + at), ("╵" + _time(at, tick_ns),), "quiet")
         for at in range(first, view.stop_ns - lanes.start_ns, tick_ns)
     ]
     steps = [
-        (max(view.column(start), 0), f"▏step {number}", "quiet")
+        (max(view.column(start), 0), (f"▏step {number}", f"▏{number}", "▏"), "quiet")
         for number, start, end in zip(*(column.tolist() for column in _steps_seen(lanes, view)), strict=True)
         if end > view.start_ns
     ]
-    marks = [(view.column(at), "◆", "warn") for at in state.bookmarks]
-    marks += [(view.column(at), "AB"[number], "good") for number, at in enumerate(state.marks)]
-    marks.append((view.column(state.at_ns), "▼", "accent"))
+    marks: list[_Word] = [(view.column(at), ("◆",), "warn") for at in state.bookmarks]
+    marks += [(view.column(at), ("AB"[number],), "good") for number, at in enumerate(state.marks)]
+    marks.append((view.column(state.at_ns), ("▼",), "accent"))
     return [_laid(placed, times), _laid(placed, steps, over=marks)]
 
 
@@ -117,16 +122,17 @@ def _time(at_ns: int, tick_ns: int) -> str:
     return f"{at_ns} ns"
 
 
-def _laid(
-    placed: Place, words: Sequence[tuple[int, str, str]], over: Sequence[tuple[int, str, str]] = ()
-) -> list[Piece]:
-    """Words at their columns, as far as they find room; ``over`` are signs that always do."""
+def _laid(placed: Place, words: Sequence[_Word], over: Sequence[_Word] = ()) -> list[Piece]:
+    """Words at their columns, as long as they find room; ``over`` are signs that always do."""
     line: list[Piece] = [(" " * placed.gutter, "text")]
-    signs = sorted((column, sign, role) for column, sign, role in over if 0 <= column < placed.columns)
+    signs = sorted(sign for sign in over if 0 <= sign[0] < placed.columns)
+    found = sorted([*words, *signs])
     end = 0
-    for column, text, role in sorted([*words, *signs]):
-        room = min([placed.columns, *(sign[0] for sign in signs if sign[0] > column)]) - column
-        if end <= column < placed.columns and len(text) <= room:
+    for at, (column, forms, role) in enumerate(found):
+        after = (other[0] for other in (found[at + 1 :] if len(forms) > 1 else signs) if other[0] > column)
+        room = min(placed.columns, next(after, placed.columns)) - column
+        text = next((form for form in forms if len(form) <= room), "")
+        if text and end <= column < placed.columns:
             line += [(" " * (column - end), "text"), (text, role)]
             end = column + len(text)
     return line
@@ -137,8 +143,8 @@ def heading(lanes: Lanes, state: State, name: str, badge: Piece | None, width: i
     per_column = duration(state.view.span_ns / state.view.columns)
     on_screen = "on the screen, " if width >= _WIDE_FROM else "· "
     right: list[Piece] = [(f"{duration(state.view.span_ns)} {on_screen}{per_column} a column ", "quiet")]
-    words = [f"ranks by {state.sort}" if state.sort != ranking.RANK else ""]
-    words.append(f"{len(state.shown)} of {len(lanes.ranks)} ranks" if len(state.shown) < len(lanes.ranks) else "")
+    words = [f"{len(state.shown)} of {len(lanes.ranks)} ranks" if len(state.shown) < len(lanes.ranks) else ""]
+    words.append(f"most {state.sort} first" if state.sort != ranking.RANK else "")
     if lanes.residual_ns is not None and width >= _WIDE_FROM:
         words.append(f"clocks agree within {duration(lanes.residual_ns)}")
     more = " · ".join(word for word in words if word)
@@ -151,7 +157,7 @@ _WORDS = {"wait": "waiting"}
 
 def legend(rows: Sequence[Lane], first: int, last: int, placed: Place, look: Look) -> Line:
     """What the textures mean that are on these lanes, and which of them are on the screen where not all are."""
-    drawn = {meaning for lane in rows[first:last] for meaning, covered in lane.layers if len(covered)}
+    drawn = {meaning for lane in rows[first:last] for meaning, _ in lane.drawn}
     pieces: list[Piece] = [(" " * placed.gutter, "text")]
     for meaning in MEANINGS:
         if meaning in drawn:

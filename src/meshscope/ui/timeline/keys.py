@@ -24,37 +24,37 @@ def _go(keys: str, words: str, *moves: tuple[str, str]) -> Row:
 GROUPS: tuple[tuple[str, tuple[Row, ...]], ...] = (
     ("move", (
         _go("← →  h l", "the cursor", ("left,h", "left"), ("right,l", "right")),
-        _go("H L", "half a screen (shift+arrows)", ("shift+left,H", "far left"), ("shift+right,L", "far right")),
+        _go("H L", "half a screen", ("shift+left,H", "far left"), ("shift+right,L", "far right")),
         _go("↑ ↓  k j", "another lane", ("up,k", "up"), ("down,j", "down"), ("pageup", "page up"),
             ("pagedown", "page down")),
         _go("+ −", "zoom in and out", ("plus,equals_sign,i", "in"), ("minus,underscore", "out")),
         _go("z 0", "zoom to the span; to all", ("z", "span"), ("0", "all")),
-        _go("home end", "the beginning; the newest step", ("home", "first"), ("end", "newest")),
+        _go("home end", "beginning; newest step", ("home", "first"), ("end", "newest")),
         _go("backspace", "back where you were", ("backspace", "back")),
     )),
     ("jump (capital: the one before)", (
-        _go("w b", "next span of the lane, previous", ("w", "next span"), ("b", "previous span")),
+        _go("w b", "next span, previous", ("w", "next span"), ("b", "previous span")),
         _go("n N", "collective", ("n", "next collective"), ("N", "previous collective")),
         _go("x X", "exposed communication", ("x", "next exposed"), ("X", "previous exposed")),
         _go("s S", "step", ("s", "next step"), ("S", "previous step")),
-        Row("g", "to a step by its number", (("g", "type('step')"),)),
-        _go("K J", "longest span here, next longest", ("K", "longest"), ("J", "longer")),
-        _go("f", "launch to its work, and back", ("f", "follow")),
-        _go("o O", "same collective, next rank", ("o", "next rank"), ("O", "previous rank")),
+        Row("g", "a step by its number", (("g", "type('step')"),)),
+        _go("K J", "longest span; next longest", ("K", "longest"), ("J", "longer")),
+        _go("f", "launch to work, and back", ("f", "follow")),
+        _go("o O", "the same on the next rank", ("o", "next rank"), ("O", "previous rank")),
     )),
     ("find and measure", (
         Row("/", "search names", (("slash", "type('search')"),)),
         _go("] [", "next match, previous", ("right_square_bracket", "next match"),
             ("left_square_bracket", "previous match")),
-        _go("m M", "mark A, then B; take them away", ("m", "mark"), ("M", "no marks")),
+        _go("m M", "mark A, then B; clear", ("m", "mark"), ("M", "no marks")),
         _go("B '", "bookmark; the next one", ("B", "bookmark"), ("apostrophe", "next bookmark")),
         Row("e", "explain the span", (("e", "explain"),)),
         Row("y", "copy what is said of it", (("y", "copy"),)),
     )),
     ("lanes", (
-        _go("enter", "a lane by streams or threads", ("enter", "open")),
+        _go("enter", "by streams or threads", ("enter", "open")),
         _go("c C", "fold the rank; all ranks", ("c", "fold"), ("C", "fold all")),
-        _go("v", "sort ranks: late, exposed, busy", ("v", "sort")),
+        _go("v", "sort: late, exposed, busy", ("v", "sort")),
         Row("r", "only some ranks: 0,4-7", (("r", "type('ranks')"),)),
         Row("?", "these keys", (("question_mark", "help"),)),
         Row("esc q t", "leave", (("escape,q,t", "leave"),)),
@@ -70,7 +70,7 @@ _ALWAYS = 2
 """Help and the way out stay, whatever the width."""
 
 _KEYS_WIDE, _BETWEEN = 10, 3
-_MOUSE = "mouse: move to look, click for the cursor, drag to pan, wheel to zoom (with shift: pan)"
+_MOUSE = "mouse: move looks, click puts the cursor, drag pans, wheel zooms"
 
 
 def foot(width: int, look: Look) -> list[Piece]:

@@ -52,8 +52,7 @@ class Stage:
         self.screen.show()
 
     async def press(self, *keys: str) -> None:
-        for key in keys:
-            await self.pilot.press(key)
+        await self.pilot.press(*keys)
         await self.pilot.pause()
 
     def text(self) -> str:
