@@ -71,7 +71,7 @@ class Lanes:
 
     ``ahead_ns`` is what was taken off the times of each window, so that ranks stand on one clock; ``residual_ns`` is
     how far apart the ends of one collective still are at most (None where nothing tells). ``exposed``, ``late`` and
-    ``folded`` (all of a rank in one lane) are by rank.
+    ``folded`` (all of a rank in one lane) are by rank. All spans and steps lie between ``start_ns`` and ``end_ns``.
     """
 
     lanes: tuple[Lane, ...]
@@ -117,14 +117,17 @@ def lanes(run: Run) -> Lanes | None:
         by_rank[window.rank].append((number, window, ahead_ns[number]))
     ranks = [_Rank(rank, mine, waits) for rank, mine in by_rank.items()]
     found = {one.rank: one.lanes() for one in ranks}
-    times = [(w.start_ns - ahead, w.end_ns - ahead) for w, ahead in zip(windows, ahead_ns, strict=True)]
     if not any(found.values()):
         return None
+    steps = _steps(windows, ahead_ns)
+    times = [(w.start_ns - ahead, w.end_ns - ahead) for w, ahead in zip(windows, ahead_ns, strict=True)]
+    times += [(int(lane.rows.start_ns[0]), int(lane.rows.reach_ns[-1])) for some in found.values() for lane in some]
+    times += zip(steps.start_ns.tolist(), steps.end_ns.tolist(), strict=True)
     return Lanes(
         lanes=tuple(lane for some in found.values() for lane in some),
         windows=windows,
         ahead_ns=ahead_ns,
-        steps=_steps(windows, ahead_ns),
+        steps=steps,
         exposed={one.rank: one.exposed for one in ranks},
         late={one.rank: one.late() for one in ranks},
         folded={rank: _folded(some) for rank, some in found.items() if some},

@@ -75,6 +75,7 @@ EVERY: dict[str, Check] = {
     == ["", "stream 7", "stream 9"],
     "c": lambda _before, after, _stage: after.folded == {0}, "C": lambda _before, after, _stage: after.folded == {0, 1},
     "v": lambda _before, after, _stage: (after.sort, after.shown) == ("late", (1, 0)),
+    "V": lambda _before, after, _stage: (after.sort, after.shown) == ("rank", (0, 1)),
     "r": has("ranks: █"),
     "question_mark": lambda _before, _after, stage: isinstance(stage.app.screen, Keys),
 }  # fmt: skip

@@ -102,6 +102,8 @@ def test_ranks_are_sorted_by_what_is_on_the_screen() -> None:
     assert scores["exposed"] == [30 + 0, 20]
     assert scores["busy"] == [40 + 30 + 40, 20 + 20 + 60]
     assert ranking.sorted_by(found, now, "exposed").shown == (0, 1)
+    there = replace(now, sort="exposed", shown=(1, 0))
+    assert ranking.sorted_by(found, there, there.sort).shown == (0, 1)
     sorts = [now.sort]
     for _ in ranking.SORTS:
         now = ranking.resorted(found, now)

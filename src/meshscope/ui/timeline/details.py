@@ -7,7 +7,7 @@ import numpy as np
 from meshscope.analysis.calls import SYNCHRONIZING
 from meshscope.analysis.lane_rows import Lane
 from meshscope.analysis.lane_streams import UNNAMED
-from meshscope.analysis.lanes import COLLECTIVES, Lanes
+from meshscope.analysis.lanes import ALL, COLLECTIVES, Lanes
 from meshscope.analysis.waiting import ONE_SIDED, Waiting
 from meshscope.kinds import Kind
 from meshscope.spans import SpanTable, Window
@@ -52,6 +52,8 @@ def _nothing(lanes: Lanes, state: State) -> str:
 
 
 def lane_name(lane: Lane) -> str:
+    if lane.role == ALL:
+        return "all lanes"
     return printable(f"{lane.role} on {lane.branch}" if lane.branch else lane.role)
 
 

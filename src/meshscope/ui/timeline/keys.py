@@ -54,7 +54,7 @@ GROUPS: tuple[tuple[str, tuple[Row, ...]], ...] = (
     ("lanes", (
         _go("enter", "by streams or threads", ("enter", "open")),
         _go("c C", "fold the rank; all ranks", ("c", "fold"), ("C", "fold all")),
-        _go("v", "sort: late, exposed, busy", ("v", "sort")),
+        _go("v V", "sort ranks; the same again", ("v", "sort"), ("V", "sort again")),
         Row("r", "only some ranks: 0,4-7", (("r", "type('ranks')"),)),
         Row("?", "these keys", (("question_mark", "help"),)),
         Row("esc q t", "leave", (("escape,q,t", "leave"),)),

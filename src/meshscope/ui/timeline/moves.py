@@ -71,6 +71,7 @@ MOVES: dict[str, Move] = {
     "bookmark": lambda _, now: state.bookmarked(now),
     "next bookmark": lambda _, now: state.next_bookmark(now),
     "sort": ranking.resorted,
+    "sort again": lambda lanes, now: ranking.sorted_by(lanes, now, now.sort),
     "fold": listing.rank_toggled,
     "fold all": listing.all_toggled,
     "open": listing.toggled,
@@ -99,8 +100,10 @@ NOTHING = {
 }
 """What is said where a key finds nowhere to go."""
 
-STEPWISE = frozenset({"left", "right", "up", "down", "page up", "page down", "mark", "no marks", "bookmark", "sort",
-                      "fold", "fold all", "open", "back"})  # fmt: skip
+STEPWISE = frozenset({
+    "left", "right", "up", "down", "page up", "page down", "mark", "no marks", "bookmark", "sort", "sort again", "fold",
+    "fold all", "open", "back",
+})  # fmt: skip
 """What leaves no place behind that one would want to come back to."""
 
 GRADUAL = frozenset({"in", "out", "far left", "far right"})

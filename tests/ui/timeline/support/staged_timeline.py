@@ -8,6 +8,7 @@ from pathlib import Path
 
 import drawn
 import made_spans
+from textual import events
 from textual.pilot import Pilot
 
 from meshscope.analysis.lanes import Lanes, lanes
@@ -52,8 +53,11 @@ class Stage:
         self.screen.show()
 
     async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
-        await self.pilot.pause()
+        """As the driver hands them on; the pilot's own way sleeps between them."""
+        for key in keys:
+            self.app.post_message(events.Key(key, key if len(key) == 1 else None))
+            if self.screen.typing is None or len(key) > 1:  # letters that are typed come one after the other
+                await self.pilot.pause()
 
     def text(self) -> str:
         return text(self.app)
