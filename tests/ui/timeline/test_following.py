@@ -34,19 +34,10 @@ def profiled_ns(timeline: Timeline) -> int:
     return timeline.subject.lanes.end_ns if timeline.subject is not None else -1
 
 
-async def test_from_the_watch_screen_and_back(folder: Path, staged: Staged) -> None:
-    async with staged(folder) as stage:
-        await opened(stage)
-        assert "timeline" in text(stage.app).splitlines()[0]
-        await stage.pilot.press("escape")
-        await stage.rest()
-        assert stage.app.screen is stage.watch
-
-
 async def test_it_shows_what_the_clock_has_reached_and_keeps_its_place(folder: Path, staged: Staged) -> None:
     async with staged(folder) as stage:
         timeline = await opened(stage)
-        stage.playback.clock.pause()
+        assert "timeline" in text(stage.app).splitlines()[0]
         last_ns = profiled_ns(timeline)
         await stage.pilot.press("n", "plus", "m")
         place = timeline.state
@@ -68,3 +59,9 @@ async def test_it_shows_what_the_clock_has_reached_and_keeps_its_place(folder: P
         now = timeline.state
         assert now is not None
         assert (now.at_ns, now.marks, now.view.start_ns) == (place.at_ns, place.marks, place.view.start_ns)
+        await stage.pilot.press("escape")
+        await stage.rest()
+        assert stage.app.screen is stage.watch
+        again = await opened(stage)
+        assert again is not timeline
+        assert again.state == now

@@ -19,6 +19,7 @@ from meshscope.ui.asking import in_thread
 from meshscope.ui.look import Look
 from meshscope.ui.marks.cells import Line
 from meshscope.ui.screens.scrolled import Paragraphs, Scrolled
+from meshscope.ui.screens.timeline_drawn import Kept
 from meshscope.ui.screens.timeline_pointed import Pointed
 from meshscope.ui.timeline import going, keys, listing, placing, ranking, telling
 from meshscope.ui.timeline.details import details
@@ -46,23 +47,29 @@ class Timeline(Pointed):
     ]  # fmt: skip
 
     def __init__(
-        self, subject: Subject | None, look: Look, *, folder: Path | None = None, finding: Finding | None = None
+        self,
+        subject: Subject | None,
+        look: Look,
+        *,
+        folder: Path | None = None,
+        finding: Finding | None = None,
+        kept: Kept | None = None,
     ) -> None:
-        super().__init__(subject, look)
+        super().__init__(subject, look, kept)
         self._folder, self._finding = folder, finding
         self.typing: tuple[str, str] | None = None
         self._last = ""
 
     def begin(self, state: State) -> State:
         """Where the finding shows that was chosen, if one was."""
-        kept = bookmarks.bookmarks(self._folder) if self._folder is not None else ()
-        state = replace(state, bookmarks=kept)
+        if self._folder is not None:
+            state = replace(state, bookmarks=bookmarks.bookmarks(self._folder))
         if self._finding is None or self.subject is None:
             return state
         there = placing.placed(self.subject.lanes, state, self._finding)
         where = "no stretch of time shows it." if there is None else "where it is longest."
         self.said = f"{printable(self._finding.title)}: {where}"
-        return there or state
+        return departed(state, there) if there is not None else state
 
     def foot(self, width: int) -> Line:
         if self.typing is None:
@@ -173,7 +180,8 @@ class Timeline(Pointed):
         self.state = replace(self.state, search=found)
         if found is not None:
             spans = sum(len(window.spans) for window in self.subject.lanes.windows)
-            self._soon(spans, lambda: found.count, lambda: self._to_first(text))
+            listed = listing.visible(self.subject.lanes, self.state)
+            self._soon(spans, lambda: (found.count, *map(found.places, listed)), lambda: self._to_first(text))
 
     def _to_first(self, text: str) -> None:
         """To the first match from the cursor on, or else to the last before it."""

@@ -21,6 +21,10 @@ from meshscope.ui.timeline.viewport import whole
 _NOTHING_YET = "Nothing was profiled up to here. Lanes appear with the first trace that is written."
 
 
+Kept = tuple[Lanes, State]
+"""A state to come back to, and what it is of."""
+
+
 class Drawn(Screen[None]):
     """``subject`` is None while the clock stands where nothing is profiled yet; the state waits for it to come back.
 
@@ -29,14 +33,15 @@ class Drawn(Screen[None]):
 
     DEFAULT_CSS = "Drawn { overflow: hidden; }"
 
-    def __init__(self, subject: Subject | None, look: Look) -> None:
+    def __init__(self, subject: Subject | None, look: Look, kept: Kept | None = None) -> None:
         super().__init__()
         self.subject, self.look = subject, look
-        self.state: State | None = None
+        self._over: Lanes | None = kept[0] if kept is not None else None  # what the state is of
+        self.state: State | None = kept[1] if kept is not None else None
         self.pointed: State | None = None
         self.said = ""
-        self._over: Lanes | None = None  # what the state is of
         self._above: list[Strip] = []
+        self._has_begun = False
 
     def compose(self) -> ComposeResult:
         yield Canvas(id="timeline")
@@ -44,8 +49,13 @@ class Drawn(Screen[None]):
     # What heirs say
 
     def begin(self, state: State) -> State:
-        """The first state, once the size of the screen is known."""
+        """The state that is drawn first, once the size of the screen is known."""
         return state
+
+    @property
+    def kept(self) -> Kept | None:
+        """What another timeline of the same run goes on from."""
+        return (self._over, self.state) if self._over is not None and self.state is not None else None
 
     def foot(self, width: int) -> Line:
         return keys.foot(width, self.look)
@@ -73,12 +83,15 @@ class Drawn(Screen[None]):
             return
         lanes = self.subject.lanes
         if self.state is None or self._over is None:
-            self.state = self.begin(begun(lanes, whole(lanes.start_ns, lanes.end_ns, columns)))
+            self.state = begun(lanes, whole(lanes.start_ns, lanes.end_ns, columns))
         elif self._over is not lanes:
             self.state = carried(self._over, lanes, self.state)
         self._over = lanes
         if self.state.view.columns != columns:
             self.state = replace(self.state, view=self.state.view.sized(columns))
+        if not self._has_begun:
+            self._has_begun = True
+            self.state = self.begin(self.state)
 
     def show(self) -> None:
         """Draw everything."""

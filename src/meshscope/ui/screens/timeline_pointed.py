@@ -8,7 +8,7 @@ from textual import events
 
 from meshscope.analysis.lane_rows import Lane
 from meshscope.ui.look import Look
-from meshscope.ui.screens.timeline_drawn import Drawn
+from meshscope.ui.screens.timeline_drawn import Drawn, Kept
 from meshscope.ui.timeline import frame, listing, moves
 from meshscope.ui.timeline.frame import Subject
 from meshscope.ui.timeline.state import State, departed, panned
@@ -21,8 +21,8 @@ _WHEEL_SHARE = 0.1
 class Pointed(Drawn):
     """Without a mouse (``--no-mouse``) no such event arrives."""
 
-    def __init__(self, subject: Subject | None, look: Look) -> None:
-        super().__init__(subject, look)
+    def __init__(self, subject: Subject | None, look: Look, kept: Kept | None = None) -> None:
+        super().__init__(subject, look, kept)
         self._held: tuple[int, Viewport] | None = None
         self._is_dragged = False
 

@@ -21,12 +21,13 @@ from meshscope.ui.marks.cells import Piece
 from meshscope.ui.scene import Scene
 from meshscope.ui.screens.board import Board
 from meshscope.ui.screens.timeline import Timeline
+from meshscope.ui.screens.timeline_drawn import Kept
 from meshscope.ui.timeline.frame import Subject
 from meshscope.units import printable
 
 
 class Timelining(Board):
-    """``t`` opens it. The clock goes on meanwhile: the timeline shows what the board would show."""
+    """``t`` opens it, where it was left. The clock goes on meanwhile: it shows what the board would show."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("t", "timeline", "timeline", show=False)]
 
@@ -35,6 +36,7 @@ class Timelining(Board):
         self._timeline: Timeline | None = None
         self._laid: tuple[str, tuple[Window, ...]] = ("", ())
         self._is_laying = False
+        self._places: dict[str, Kept] = {}
 
     @property
     def is_laid_out(self) -> bool:
@@ -68,10 +70,13 @@ class Timelining(Board):
             return
         self._laid = (run.name, run.windows)
         subject = replace(subject, badge=self._badge())
-        self._timeline = Timeline(subject, self.look, folder=_folder(run), finding=finding)
+        kept = self._places.get(run.name)
+        self._timeline = Timeline(subject, self.look, folder=_folder(run), finding=finding, kept=kept)
         self.app.push_screen(self._timeline, self._left)
 
     def _left(self, _: None) -> None:
+        if self._timeline is not None and self._timeline.kept is not None:
+            self._places[self._laid[0]] = self._timeline.kept
         self._timeline = None
 
     # Following the clock
