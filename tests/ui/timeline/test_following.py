@@ -56,6 +56,7 @@ async def test_it_shows_what_the_clock_has_reached_and_keeps_its_place(folder: P
         stage.playback.to_end()
         await settled(stage)
         assert profiled_ns(timeline) == last_ns
+        assert "New: step" in text(stage.app)
         now = timeline.state
         assert now is not None
         assert (now.at_ns, now.marks, now.view.start_ns) == (place.at_ns, place.marks, place.view.start_ns)

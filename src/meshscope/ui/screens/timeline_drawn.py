@@ -17,6 +17,7 @@ from meshscope.ui.timeline.beginning import begun, carried
 from meshscope.ui.timeline.frame import Extent, Subject
 from meshscope.ui.timeline.state import State
 from meshscope.ui.timeline.viewport import whole
+from meshscope.units import ranges
 
 _NOTHING_YET = "Nothing was profiled up to here. Lanes appear with the first trace that is written."
 
@@ -72,6 +73,10 @@ class Drawn(Screen[None]):
 
     def renew(self, subject: Subject | None) -> None:
         """Show what is known by now of the same run."""
+        if subject is not None and self._over is not None:
+            new = set(subject.lanes.steps.number.tolist()) - set(self._over.steps.number.tolist())
+            steps = f"{'step' if len(new) == 1 else 'steps'} {ranges(new, 3)}"
+            self.said = f"New: {steps}; end goes to the newest." if new else self.said
         self.subject, self.pointed = subject, None
         self._settle()
         self.show()
