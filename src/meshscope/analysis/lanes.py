@@ -71,7 +71,8 @@ class Lanes:
 
     ``ahead_ns`` is what was taken off the times of each window, so that ranks stand on one clock; ``residual_ns`` is
     how far apart the ends of one collective still are at most (None where nothing tells). ``exposed``, ``late`` and
-    ``folded`` (all of a rank in one lane) are by rank. All spans and steps lie between ``start_ns`` and ``end_ns``.
+    ``folded`` (all of a rank in one lane) are by rank, and so is ``profiled``: beside it nothing was recorded, which is
+    not idle. All spans and steps lie between ``start_ns`` and ``end_ns``.
     """
 
     lanes: tuple[Lane, ...]
@@ -81,6 +82,7 @@ class Lanes:
     exposed: dict[int, Intervals]
     late: dict[int, Late]
     folded: dict[int, Lane]
+    profiled: dict[int, Coverage]
     start_ns: int
     end_ns: int
     residual_ns: int | None
@@ -119,20 +121,18 @@ def lanes(run: Run) -> Lanes | None:
     found = {one.rank: one.lanes() for one in ranks}
     if not any(found.values()):
         return None
-    steps = _steps(windows, ahead_ns)
-    times = [(w.start_ns - ahead, w.end_ns - ahead) for w, ahead in zip(windows, ahead_ns, strict=True)]
-    times += [(int(lane.rows.start_ns[0]), int(lane.rows.reach_ns[-1])) for some in found.values() for lane in some]
-    times += zip(steps.start_ns.tolist(), steps.end_ns.tolist(), strict=True)
+    profiled = {one.rank: coverage(one.profiled()) for one in ranks}
     return Lanes(
         lanes=tuple(lane for some in found.values() for lane in some),
         windows=windows,
         ahead_ns=ahead_ns,
-        steps=steps,
+        steps=_steps(windows, ahead_ns),
         exposed={one.rank: one.exposed for one in ranks},
         late={one.rank: one.late() for one in ranks},
         folded={rank: _folded(some) for rank, some in found.items() if some},
-        start_ns=min(start for start, _ in times),
-        end_ns=max(end for _, end in times),
+        profiled=profiled,
+        start_ns=min(int(some.start_ns[0]) for some in profiled.values() if len(some)),
+        end_ns=max(int(some.end_ns[-1]) for some in profiled.values() if len(some)),
         residual_ns=waits.residual_ns,
     )
 
@@ -145,6 +145,13 @@ def _ahead_ns(window: Window, waits: Waiting) -> int:
     return middle - int(waits.windows[window].clock.common(np.array([middle], dtype=np.int64))[0])
 
 
+def _extent(window: Window) -> tuple[int, int]:
+    spans = window.spans
+    starts, ends = (spans.start_ns, window.step_ns[:, 0]), (spans.end_ns, window.step_ns[:, 1])
+    first = min(int(some.min(initial=window.start_ns)) for some in starts)
+    return first, max(int(some.max(initial=window.end_ns)) for some in ends)
+
+
 class _Rank:
     def __init__(self, rank: int, windows: Sequence[tuple[int, Window, int]], waits: Waiting) -> None:
         self.rank, self._windows, self._waits = rank, windows, waits
@@ -153,6 +160,12 @@ class _Rank:
     def lanes(self) -> list[Lane]:
         made = [(role, self._rows(role)) for role in ROLES]
         return [Lane(self.rank, role, self._layers(role, found), (found,)) for role, found in made if len(found)]
+
+    def profiled(self) -> Intervals:
+        """From the first to the last of what each window holds, its steps included."""
+        edges = [(_extent(window), ahead_ns) for _, window, ahead_ns in self._windows]
+        starts = np.array([start - ahead for (start, _), ahead in edges], dtype=np.int64)
+        return union(starts, np.array([end - ahead for (_, end), ahead in edges], dtype=np.int64))
 
     def late(self) -> Late:
         found = [(self._waits.windows[w], ahead) for _, w, ahead in self._windows if w in self._waits.windows]

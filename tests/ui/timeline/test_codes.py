@@ -9,7 +9,7 @@ import pytest
 from meshscope.analysis.lane_rows import Lane, rows
 from meshscope.analysis.lanes import lanes
 from meshscope.ui.look import Look
-from meshscope.ui.timeline.codes import codes, segments
+from meshscope.ui.timeline.codes import BLANK, UNSEEN, codes, mark_unseen, segments
 from meshscope.ui.timeline.viewport import whole
 
 
@@ -65,3 +65,20 @@ def test_neighbours_of_one_kind_are_one_segment_and_no_lane_runs_into_the_next()
 def test_in_ascii_every_meaning_has_a_sign_of_its_own() -> None:
     signs = {row.strip()[:1] for row in cells(PICTURE, 16, 0, 160, Look(is_ascii=True))}
     assert signs == {"#", "=", "%"}
+
+
+def test_what_was_not_profiled_does_not_look_idle() -> None:
+    """Rank 0 from 0 to 60 and from 100 to 130 ns, rank 1 from 20 to 60; columns of 10 ns."""
+    first, second = drawn.windows("0 compute ##..##\n0 step aaaaaa\n1 compute ..##..\n1 step ..aaaa")
+    again = drawn.windows("0 compute #.#\n0 step aaa")[0].shifted(100)
+    found = lanes(drawn.run(windows=[first, again, second]))
+    assert found is not None
+    assert (found.start_ns, found.end_ns) == (0, 130)
+    view = whole(0, 130, 15).showing(-10, 140)
+    drawn_codes = codes(found.lanes, view)
+    mark_unseen(drawn_codes, found.lanes, found.profiled, view)
+    signs = {BLANK: " ", UNSEEN: "~"}
+    assert ["".join(signs.get(code, "#") for code in row) for row in drawn_codes.tolist()] == [
+        "~##  ##~~~~# #~",
+        "~~~##  ~~~~~~~~",
+    ]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 from rich.segment import Segment
 
-from meshscope.analysis.coverage import columns
+from meshscope.analysis.coverage import Coverage, columns
 from meshscope.analysis.lane_rows import Lane
 from meshscope.ui.look import Look
 from meshscope.ui.palette import styles, texture
@@ -27,7 +27,7 @@ _SPARSE = {
 MEANINGS = tuple(_SPARSE)
 _LEVELS = 3
 _CODE = {meaning: number * _LEVELS for number, meaning in enumerate(MEANINGS)}
-CURSOR, BLANK, MATCH = 61, 62, 63
+UNSEEN, CURSOR, BLANK, MATCH = 60, 61, 62, 63
 PICKED = 64
 """What is added to the code of a column that belongs to the span that is chosen."""
 
@@ -65,10 +65,30 @@ def _mixed(busy_ns: Ns, meaning: Codes, first: Ns, width_ns: Ns) -> Codes:
     return mixed
 
 
+def mark_unseen(found: Codes, rows: Sequence[Lane], profiled: Mapping[int, Coverage], view: Viewport) -> None:
+    """Where nothing was recorded of a rank its blank columns say so: that is not the same as idle."""
+    start_ns, stop_ns = view.start_ns, view.stop_ns
+    ranks = [rank for rank in dict.fromkeys(lane.rank for lane in rows)
+             if profiled[rank].within(start_ns, stop_ns) < stop_ns - start_ns]  # fmt: skip
+    if not ranks:
+        return
+    is_unseen = columns([profiled[rank] for rank in ranks], view.edges) == 0
+    place = {rank: at for at, rank in enumerate(ranks)}
+    some = [at for at, lane in enumerate(rows) if lane.rank in place]
+    of = is_unseen[[place[rows[at].rank] for at in some]]
+    found[some] = np.where(of & (found[some] == BLANK), UNSEEN, found[some])
+
+
+def unseen(look: Look) -> str:
+    """The sign of a column of which nothing was recorded."""
+    return "~" if look.is_ascii else "╌"
+
+
 @lru_cache(maxsize=16)
 def _glyphs(look: Look) -> dict[int, tuple[str, str]]:
     """The character and the role of each code."""
     glyphs = {BLANK: (" ", "text"), MATCH: ("*" if look.is_ascii else "●", "match")}
+    glyphs[UNSEEN] = (unseen(look), "faint")
     glyphs[CURSOR] = ("|" if look.is_ascii else "│", "accent")
     for number, meaning in enumerate(MEANINGS):
         sparse = _SPARSE[meaning][look.is_ascii]

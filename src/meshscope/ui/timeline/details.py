@@ -43,7 +43,8 @@ def details(lanes: Lanes, state: State, waits: Waiting, *, is_pointed: bool = Fa
 def _nothing(lanes: Lanes, state: State) -> str:
     """Where the cursor is, and what comes next on its lane."""
     lane, where = current(lanes, state), duration(state.at_ns - lanes.start_ns)
-    said = f"rank {lane.rank} has nothing here ({lane_name(lane)}), {where} in"
+    is_seen = lanes.profiled[lane.rank].within(state.at_ns, state.at_ns + 1)
+    said = f"rank {lane.rank} has nothing {'' if is_seen else 'recorded '}here ({lane_name(lane)}), {where} in"
     after = int(np.searchsorted(lane.rows.start_ns, state.at_ns))
     if after == len(lane.rows):
         return f"{said}, and nothing later"

@@ -14,10 +14,10 @@ from rich.segment import Segment
 from meshscope.analysis.lane_rows import Lane
 from meshscope.analysis.lanes import ALL, Lanes
 from meshscope.ui.look import Look
-from meshscope.ui.marks.cells import Line, Piece, clip, ends, left, strip
+from meshscope.ui.marks.cells import Line, Piece, cells, clip, ends, left, strip
 from meshscope.ui.palette import texture
 from meshscope.ui.timeline import ranking
-from meshscope.ui.timeline.codes import MEANINGS
+from meshscope.ui.timeline.codes import MEANINGS, unseen
 from meshscope.ui.timeline.state import State
 from meshscope.ui.timeline.viewport import Viewport
 from meshscope.units import duration, percent, printable, ratio
@@ -155,12 +155,15 @@ def heading(lanes: Lanes, state: State, name: str, badge: Piece | None, width: i
 _WORDS = {"wait": "waiting"}
 
 
-def legend(rows: Sequence[Lane], first: int, last: int, placed: Place, look: Look) -> Line:
-    """What the textures mean that are on these lanes, and which of them are on the screen where not all are."""
-    drawn = {meaning for lane in rows[first:last] for meaning, _ in lane.drawn}
-    pieces: list[Piece] = [(" " * placed.gutter, "text")]
+def legend(rows: Sequence[Lane], more: str, placed: Place, look: Look, *, has_unseen: bool) -> Line:
+    """What the textures mean that are on these lanes; ``more`` stands at the right."""
+    width = placed.gutter + placed.columns + 1
+    drawn = {meaning for lane in rows for meaning, _ in lane.drawn}
+    pieces: list[Piece] = []
     for meaning in MEANINGS:
         if meaning in drawn:
             pieces += [(texture(meaning, look), meaning), (f" {_WORDS.get(meaning, meaning)}  ", "quiet")]
-    lines = f"lines {first + 1}–{last} of {len(rows)} " if last - first < len(rows) else ""
-    return ends(pieces, [(lines, "quiet")], placed.gutter + placed.columns + 1)
+    if has_unseen:
+        pieces += [(unseen(look), "faint"), (" not recorded", "quiet")]
+    indent = max(min(placed.gutter, width - cells(pieces) - cells([(more, "quiet")]) - 1), 1)
+    return ends([(" " * indent, "text"), *pieces], [(more, "quiet")], width)

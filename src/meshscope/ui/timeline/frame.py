@@ -17,7 +17,7 @@ from meshscope.ui.look import USUAL, Look
 from meshscope.ui.marks.cells import Line, Piece, strip
 from meshscope.ui.palette import styles
 from meshscope.ui.timeline import drawing
-from meshscope.ui.timeline.codes import BLANK, CURSOR, MATCH, PICKED, Codes, codes, segments
+from meshscope.ui.timeline.codes import BLANK, CURSOR, MATCH, PICKED, UNSEEN, Codes, codes, mark_unseen, segments
 from meshscope.ui.timeline.details import MOST_LINES, details
 from meshscope.ui.timeline.going import chosen
 from meshscope.ui.timeline.listing import listed, visible
@@ -96,10 +96,18 @@ def above(subject: Subject, state: State, extent: Extent, look: Look) -> list[St
     found += [blank if lane is None else next(drawn) for lane in shown]
     found += [blank] * (extent.lanes - len(shown))
     if extent.has_legend:
-        rows = visible(lanes, state)
-        first, last = (state.top, state.top + len(shown)) if len(rows) > extent.lanes else (0, len(rows))
-        found.append(strip(drawing.legend(rows, first, last, placed, look), extent.width, look))
+        found.append(strip(_legend(lanes, state, extent, len(shown), look), extent.width, look))
     return found
+
+
+def _legend(lanes: Lanes, state: State, extent: Extent, shown: int, look: Look) -> Line:
+    rows = visible(lanes, state)
+    more, on_screen = "", rows
+    if len(rows) > extent.lanes:
+        on_screen = rows[state.top : state.top + shown]
+        more = f"lines {state.top + 1}–{state.top + len(on_screen)} of {len(rows)} "
+    has_unseen = bool((_drawn[lanes][2] == UNSEEN).any())
+    return drawing.legend(on_screen, more, extent.placed, look, has_unseen=has_unseen)
 
 
 def below(
@@ -143,6 +151,7 @@ def _codes(lanes: Lanes, rows: Sequence[Lane], view: Viewport) -> Codes:
     kept = _drawn.get(lanes)
     if kept is None or kept[0] != view or kept[1] != tuple(rows):
         kept = _drawn[lanes] = (view, tuple(rows), codes(rows, view))
+        mark_unseen(kept[2], rows, lanes.profiled, view)
     return kept[2]
 
 
@@ -154,7 +163,7 @@ def _show_cursor(lanes: Lanes, state: State, row: Codes) -> None:
         first, last = state.view.column(start_ns), state.view.column(max(end_ns - 1, start_ns))
         row[max(first, 0) : max(last + 1, 0)] += PICKED
     column = state.view.column(state.at_ns)
-    if 0 <= column < state.view.columns and row[column] == BLANK:
+    if 0 <= column < state.view.columns and row[column] in (BLANK, UNSEEN):
         row[column] = CURSOR
 
 
