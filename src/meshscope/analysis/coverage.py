@@ -98,7 +98,8 @@ def columns(some: Sequence[Coverage], edges_ns: Ns) -> Ns:
     np.subtract(closed_ns, edges_ns, out=closed_ns)
     np.maximum(closed_ns, 0, out=closed_ns)
     np.subtract(covered_ns, closed_ns, out=covered_ns)
-    busy_ns = covered_ns[:, 1:] - covered_ns[:, :-1]
+    # Into an array that is there: new ones of this size cost more than what is worked out.
+    busy_ns = np.subtract(covered_ns[:, 1:], covered_ns[:, :-1], out=closed_ns[:, :-1])
     for at, count in enumerate(begun):
         if count is not None:
             np.maximum(busy_ns[at], count > 0, out=busy_ns[at])

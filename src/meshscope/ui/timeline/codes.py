@@ -53,11 +53,13 @@ def codes(rows: Sequence[Lane], view: Viewport) -> Codes:
 
 
 def _mixed(busy_ns: Ns, meaning: Codes, first: Ns, width_ns: Ns) -> Codes:
-    """Layers (layers, columns) as lanes, whose layers begin with those numbered ``first``."""
+    """Layers (layers, columns) as lanes, whose layers begin with those numbered ``first``. Uses up ``busy_ns``."""
     total_ns = np.add.reduceat(busy_ns, first, axis=0)
     # The most of a lane's layers, with its place among them in the lowest bits: of equal ones the first.
     place = np.arange(len(busy_ns)) - np.repeat(first, np.diff(np.append(first, len(busy_ns))))
-    most = np.maximum.reduceat((busy_ns << _PLACE_BITS) | (_LAST_PLACE - place)[:, None], first, axis=0)
+    np.left_shift(busy_ns, _PLACE_BITS, out=busy_ns)
+    np.bitwise_or(busy_ns, (_LAST_PLACE - place)[:, None], out=busy_ns)
+    most = np.maximum.reduceat(busy_ns, first, axis=0)
     mixed = meaning[first[:, None] + _LAST_PLACE - (most & _LAST_PLACE)]
     mixed += (3 * total_ns > width_ns).view(np.uint8)
     mixed += (3 * total_ns > 2 * width_ns).view(np.uint8)
