@@ -161,6 +161,12 @@ def test_the_help_holds_every_key_at_every_width(width: int) -> None:
     assert max(cells(line) for line in lines) <= max(width, 76 if width >= 76 else 50)
 
 
+def test_the_help_speaks_of_the_mouse_only_where_there_is_one() -> None:
+    for has_mouse in (True, False):
+        words = str(keys.help_lines(76, Look(), has_mouse=has_mouse))
+        assert ("mouse" in words) == has_mouse
+
+
 @pytest.mark.parametrize("look", [Look(), Look(is_ascii=True)])
 def test_the_foot_fits_and_keeps_help_and_the_way_out(look: Look) -> None:
     for width in (20, 40, 80, 120, 220):

@@ -135,6 +135,14 @@ def test_the_way_back_leads_to_where_the_cursor_was() -> None:
     assert state.returned(first) is None
 
 
+def test_the_way_back_goes_round_a_rank_that_is_filtered_out() -> None:
+    found, now = opened(drawn.timeline(PICTURE))
+    there = state.departed(now, replace(state.gone(now, 150), rank=1, role="collectives"))
+    back = state.returned(ranking.filtered(found, there, "1"))
+    assert back is not None
+    assert (back.at_ns, back.rank, back.role) == (now.at_ns, 1, "collectives")
+
+
 def test_a_bookmark_in_the_column_of_the_cursor_is_taken_away() -> None:
     found, now = opened(drawn.timeline(PICTURE))
     del found

@@ -18,7 +18,7 @@ from meshscope.ui import header
 from meshscope.ui.asking import in_thread
 from meshscope.ui.look import Look
 from meshscope.ui.marks.cells import Piece
-from meshscope.ui.scene import Scene
+from meshscope.ui.scene import Scene, so_far
 from meshscope.ui.screens.board import Board
 from meshscope.ui.screens.timeline import Timeline
 from meshscope.ui.screens.timeline_drawn import Kept
@@ -100,8 +100,10 @@ class Timelining(Board):
         return (run.windows if run is not None else ()) != self._laid[1]
 
     def _badge(self) -> Piece | None:
-        """How the clock stands, where time goes on or is not at its end."""
-        stance = self.scene.stance
+        """How much of the trace is read, where that goes on; how the clock stands, where it is not at its end."""
+        name, stance = self._laid[0], self.scene.stance
+        if name in self.scene.partial:
+            return so_far(self.scene.partial[name]), "warn"
         return None if stance.is_at_end else header.badge(stance)
 
     @work(exclusive=False, group="following")

@@ -140,9 +140,11 @@ def _laid(placed: Place, words: Sequence[_Word], over: Sequence[_Word] = ()) -> 
 
 def heading(lanes: Lanes, state: State, name: str, badge: Piece | None, width: int) -> Line:
     """What is looked at and how the clock of a replay stands; at the right how long the stretch on the screen is."""
-    per_column = duration(state.view.span_ns / state.view.columns)
-    on_screen = "on the screen, " if width >= _WIDE_FROM else "· "
-    right: list[Piece] = [(f"{duration(state.view.span_ns)} {on_screen}{per_column} a column ", "quiet")]
+    view = state.view
+    of_all = f" of {duration(lanes.end_ns - lanes.start_ns)}" if view.span_ns < lanes.end_ns - lanes.start_ns else ""
+    on_screen = f"{of_all} on the screen, " if width >= _WIDE_FROM else f"{of_all if width >= 60 else ''} · "
+    per_column = f"{duration(view.span_ns / view.columns)} a column "
+    right: list[Piece] = [(f"{duration(view.span_ns)}{on_screen}{per_column}", "quiet")]
     words = [f"{len(state.shown)} of {len(lanes.ranks)} ranks" if len(state.shown) < len(lanes.ranks) else ""]
     words.append(f"most {state.sort} first" if state.sort != ranking.RANK else "")
     if lanes.residual_ns is not None and width >= _WIDE_FROM:

@@ -111,12 +111,14 @@ def departed(before: State, after: State) -> State:
 
 
 def returned(state: State) -> State | None:
-    """Where the cursor was before it was sent here; None where it has not been sent."""
+    """Where the cursor was before it was sent here; None where it has not been sent.
+
+    On the lane where it is now where a filter hides the rank that it was on.
+    """
     if not state.trail:
         return None
-    last = state.trail[-1]
-    view = last.view.sized(state.view.columns)
-    return replace(
-        state, view=view, at_ns=last.at_ns, rank=last.rank, role=last.role, branch=last.branch, pinned=last.pinned,
-        trail=state.trail[:-1],
-    )  # fmt: skip
+    last, rest = state.trail[-1], state.trail[:-1]
+    back = replace(state, view=last.view.sized(state.view.columns), at_ns=last.at_ns, pinned=None, trail=rest)
+    if last.rank not in state.shown:
+        return back
+    return replace(back, rank=last.rank, role=last.role, branch=last.branch, pinned=last.pinned)
