@@ -144,7 +144,7 @@ async def test_hostile_names_are_harmless_and_lanes_stay_aligned() -> None:
         assert "\x1b" not in seen
         assert "\u202e" not in seen
         assert "[bold]" in seen
-        gutters = [line[:18] for line in seen.splitlines()[3:16]]
+        gutters = [line[:19] for line in seen.splitlines()[3:16]]
         assert not any(letter in gutter for gutter in gutters for letter in "\u05d0\u05d1")
         await stage.press("e")
         assert "\x1b" not in stage.text()

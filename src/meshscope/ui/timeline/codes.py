@@ -69,16 +69,22 @@ def _mixed(busy_ns: Ns, meaning: Codes, first: Ns, width_ns: Ns) -> Codes:
 
 def mark_unseen(found: Codes, rows: Sequence[Lane], profiled: Mapping[int, Coverage], view: Viewport) -> None:
     """Where nothing was recorded of a rank its blank columns say so: that is not the same as idle."""
-    start_ns, stop_ns = view.start_ns, view.stop_ns
-    ranks = [rank for rank in dict.fromkeys(lane.rank for lane in rows)
-             if profiled[rank].within(start_ns, stop_ns) < stop_ns - start_ns]  # fmt: skip
-    if not ranks:
-        return
-    is_unseen = columns([profiled[rank] for rank in ranks], view.edges) == 0
+    ranks = tuple(dict.fromkeys(lane.rank for lane in rows))
+    is_unseen = _unseen([profiled[rank] for rank in ranks], view.edges)
     place = {rank: at for at, rank in enumerate(ranks)}
-    some = [at for at, lane in enumerate(rows) if lane.rank in place]
-    of = is_unseen[[place[rows[at].rank] for at in some]]
-    found[some] = np.where(of & (found[some] == BLANK), UNSEEN, found[some])
+    of = is_unseen[[place[lane.rank] for lane in rows]]
+    found[of & (found == BLANK)] = UNSEEN
+
+
+def _unseen(profiled: Sequence[Coverage], edges: Ns) -> npt.NDArray[np.bool_]:
+    """Which columns no interval reaches into, shape (coverages, columns)."""
+    first = np.array([one.start_ns[0] for one in profiled])[:, None]
+    last = np.array([one.closed_ns[-1] for one in profiled])[:, None]
+    beside = (edges[1:] <= first) | (edges[:-1] >= last)
+    some = [at for at, one in enumerate(profiled) if len(one) > 1]
+    if some:
+        beside[some] = columns([profiled[at] for at in some], edges) == 0
+    return beside
 
 
 def unseen(look: Look) -> str:

@@ -23,7 +23,7 @@ from meshscope.ui.timeline.viewport import Viewport
 from meshscope.units import duration, percent, printable, ratio
 
 _TICK_COLUMNS = 14
-_NARROW = 10
+_NARROW = 11
 _SHORT = {"compute": "comp", "collectives": "coll", "copies": "copy", "waits": "wait", "host": "host", ALL: "all"}
 _WIDE_FROM = 110
 
@@ -37,7 +37,7 @@ class Place:
 
 
 def place(width: int) -> Place:
-    gutter = 22 if width >= _WIDE_FROM else 18 if width >= 60 else _NARROW
+    gutter = 22 if width >= _WIDE_FROM else 19 if width >= 60 else _NARROW
     return Place(gutter, max(width - gutter - 1, 1))
 
 
@@ -55,7 +55,7 @@ def _named(lanes: Lanes, lane: Lane, state: State, placed: Place) -> str:
     if placed.gutter <= _NARROW:
         return f"{lane.rank:>4} {_SHORT[lane.role]}"
     is_opened = (lane.rank, lane.role) in state.opened
-    return f"{lane.rank:>4} {lane.role}{' ▾' if is_opened else ''}"
+    return f"{lane.rank:>4} {lane.role}{'▾' if is_opened else ''}"
 
 
 def _score(lanes: Lanes, lane: Lane, state: State) -> str:
