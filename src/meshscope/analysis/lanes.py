@@ -79,7 +79,7 @@ class Lanes:
     windows: tuple[Window, ...]
     ahead_ns: tuple[int, ...]
     steps: Steps
-    exposed: dict[int, Intervals]
+    exposed: dict[int, Coverage]
     late: dict[int, Late]
     folded: dict[int, Lane]
     profiled: dict[int, Coverage]
@@ -127,12 +127,12 @@ def lanes(run: Run) -> Lanes | None:
         windows=windows,
         ahead_ns=ahead_ns,
         steps=_steps(windows, ahead_ns),
-        exposed={one.rank: one.exposed for one in ranks},
+        exposed={one.rank: coverage(one.exposed) for one in ranks},
         late={one.rank: one.late() for one in ranks},
         folded={rank: _folded(some) for rank, some in found.items() if some},
         profiled=profiled,
-        start_ns=min(int(some.start_ns[0]) for some in profiled.values() if len(some)),
-        end_ns=max(int(some.end_ns[-1]) for some in profiled.values() if len(some)),
+        start_ns=min(int(some.start_ns[0]) for some in profiled.values()),
+        end_ns=max(int(some.end_ns[-1]) for some in profiled.values()),
         residual_ns=waits.residual_ns,
     )
 
@@ -146,10 +146,11 @@ def _ahead_ns(window: Window, waits: Waiting) -> int:
 
 
 def _extent(window: Window) -> tuple[int, int]:
+    """From its first span or step to the end of its last, a nanosecond at least."""
     spans = window.spans
     starts, ends = (spans.start_ns, window.step_ns[:, 0]), (spans.end_ns, window.step_ns[:, 1])
     first = min(int(some.min(initial=window.start_ns)) for some in starts)
-    return first, max(int(some.max(initial=window.end_ns)) for some in ends)
+    return first, max(first + 1, *(int(some.max(initial=window.end_ns)) for some in ends))
 
 
 class _Rank:

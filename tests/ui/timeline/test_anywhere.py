@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import drawn
+import made_spans
 import pytest
 from meeting import later, met, run_of
 from staged_timeline import linked, subject
@@ -35,7 +36,8 @@ RUNS: dict[str, Callable[[], Run]] = {
     "twenty": lambda: run_of(met([[rank, 1000 + rank] for rank in range(20)], [50, 50])),
     "apart": apart,
     "host_alone": lambda: drawn.timeline("3 host ##.#\n3 step aaaa"),
-    "one_nanosecond": lambda: drawn.run(windows=[drawn.windows("0 compute #")[0]]),
+    "short": lambda: drawn.run(windows=[drawn.windows("0 compute #")[0]]),
+    "without_length": lambda: drawn.run(windows=[made_spans.window([made_spans.kernel(5, 5)])]),
 }
 SIZES = ((80, 24), (220, 60), (40, 10), (12, 4), (1, 1))
 

@@ -7,7 +7,7 @@ import numpy as np
 from meshscope.analysis.calls import SYNCHRONIZING
 from meshscope.analysis.lane_rows import Lane
 from meshscope.analysis.lane_streams import UNNAMED
-from meshscope.analysis.lanes import ALL, COLLECTIVES, Lanes
+from meshscope.analysis.lanes import ALL, Lanes
 from meshscope.analysis.waiting import ONE_SIDED, Waiting
 from meshscope.kinds import Kind
 from meshscope.spans import SpanTable, Window
@@ -113,9 +113,9 @@ def _launch(spans: SpanTable, row: int) -> list[str]:
 def _communication(lanes: Lanes, number: int, row: int, waits: Waiting) -> list[str]:
     window = lanes.windows[number]
     start_ns, end_ns = lanes.times(number, row)
-    exposed = f"{duration(exposed_ns(lanes, window.rank, start_ns, end_ns))} exposed"
-    share = ratio(exposed_ns(lanes, window.rank, start_ns, end_ns), end_ns - start_ns)
-    words = [f"{exposed} ({percent(share)} of it)"] if end_ns > start_ns else []
+    exposed_ns = lanes.exposed[window.rank].within(start_ns, end_ns)
+    share = percent(ratio(exposed_ns, end_ns - start_ns))
+    words = [f"{duration(exposed_ns)} exposed ({share} of it)"] if end_ns > start_ns else []
     split = wait_of(window, row, waits)
     if split is None:
         return [*words, f"waiting cannot be told from transfer: {unmatched_why(window, row, waits)}"]
@@ -143,12 +143,6 @@ def unmatched_why(window: Window, row: int, waits: Waiting) -> str:
     reasons = [why for why, _ in waits.unmatched if why != ONE_SIDED]
     own = [why for what, why in window.cannot_say if what == "wait_ns"]
     return reasons[0] if len(reasons) == 1 else own[0] if own else "it is not matched over ranks"
-
-
-def exposed_ns(lanes: Lanes, rank: int, start_ns: int, end_ns: int) -> int:
-    """How much of a stretch is communication that nothing hides, by running totals: this is asked for every frame."""
-    lane = lanes.lane(rank, COLLECTIVES)
-    return lane.covered_ns(start_ns, end_ns, "exposed", "wait") if lane is not None else 0
 
 
 def _measured(lanes: Lanes, state: State) -> list[Line]:

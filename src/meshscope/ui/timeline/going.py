@@ -104,10 +104,7 @@ def _at(state: State, lane: Lane, at: int) -> State:
 
 def next_exposed(lanes: Lanes, state: State, by: int) -> State | None:
     """The next stretch of a rank's communication that nothing hides."""
-    found = lanes.exposed.get(state.rank)
-    if found is None or not len(found):
-        return None
-    at = _next_time(found.start_ns, state.at_ns, by)
+    at = _next_time(lanes.exposed[state.rank].start_ns, state.at_ns, by)
     return replace(gone(state, at), role=COLLECTIVES, branch="") if at is not None else None
 
 

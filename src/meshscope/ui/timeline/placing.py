@@ -23,7 +23,7 @@ def placed(lanes: Lanes, state: State, found: Finding) -> State | None:
     named = [rank for rank in found.ranks if rank in lanes.ranks]
     rank = named[0] if named else lanes.ranks[0]
     if found.code in _EXPOSED:
-        return _at(lanes, state, rank, COLLECTIVES, lanes.exposed.get(rank, EMPTY))
+        return _at(lanes, state, rank, COLLECTIVES, lanes.exposed[rank].intervals)
     if found.code in _OTHERS_WAIT and named:
         # The late rank itself waits for nobody: what it costs shows on one that waits for it.
         other = next((one for one in lanes.ranks if one not in named), None)

@@ -11,7 +11,6 @@ from meshscope.errors import InputError
 from meshscope.ui.timeline.state import State
 
 RANK, LATE, EXPOSED, BUSY = SORTS = ("rank", "late", "exposed", "busy")
-_EXPOSED = ("exposed", "wait")
 _BUSY = ("compute", "copy", "exposed", "wait")
 
 
@@ -20,9 +19,9 @@ def score_ns(lanes: Lanes, state: State, sort: str, rank: int) -> int:
     start_ns, stop_ns = state.view.start_ns, state.view.stop_ns
     if sort == LATE:
         return lanes.late[rank].within(start_ns, stop_ns)
-    if sort == RANK:
-        return 0
-    return lanes.folded[rank].covered_ns(start_ns, stop_ns, *(_EXPOSED if sort == EXPOSED else _BUSY))
+    if sort == EXPOSED:
+        return lanes.exposed[rank].within(start_ns, stop_ns)
+    return lanes.folded[rank].covered_ns(start_ns, stop_ns, *_BUSY) if sort == BUSY else 0
 
 
 def ordered(lanes: Lanes, state: State, sort: str, ranks: Iterable[int]) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from meshscope.analysis.lanes import Lanes
 from meshscope.analysis.waiting import Waiting
 from meshscope.kinds import Kind
 from meshscope.spans import SpanTable, Window
-from meshscope.ui.timeline.details import exposed_ns, name_of, unmatched_why, wait_of
+from meshscope.ui.timeline.details import name_of, unmatched_why, wait_of
 from meshscope.units import NS_PER_S, counted, duration, printable, ranges, size
 
 _LONGEST_NAME, _LONGEST_PATTERN = 2000, 300
@@ -87,7 +87,7 @@ def _communication(lanes: Lanes, number: int, row: int, waits: Waiting) -> Itera
         yield Said(printable(unmatched_why(window, row, waits)), 1)
     else:
         yield from _split(window, length_ns, *split)
-    out_ns = exposed_ns(lanes, window.rank, start_ns, end_ns)
+    out_ns = lanes.exposed[window.rank].within(start_ns, end_ns)
     yield Said(f"{duration(out_ns)} of it exposed", role="value")
     hidden = exact(length_ns - out_ns, "ns")
     yield Said(f"{exact(out_ns, 'ns')} = {exact(length_ns, 'ns')} − {hidden} in which rank {window.rank} computes", 1)
