@@ -156,6 +156,12 @@ async def test_hostile_names_are_harmless_and_lanes_stay_aligned() -> None:
             assert sum(segment.cell_length for segment in line) == 80
 
 
+async def test_the_name_of_a_thread_keeps_its_end() -> None:
+    async with shown(named(pictured(), "tf_XLAEigen/1234567"), (80, 24)) as stage:
+        await stage.press("enter")
+        assert "     └ tf_XLA…34567" in stage.text()
+
+
 async def test_resizing_keeps_the_stretch_and_the_cursor() -> None:
     async with shown(pictured(), (120, 40)) as stage:
         await stage.press("n")

@@ -65,11 +65,12 @@ def _facts(lanes: Lanes, number: int, row: int) -> str:
     words = [duration(end_ns - start_ns), f"begins {duration(start_ns - lanes.start_ns)} in"]
     if spans.size_bytes[row] >= 0:
         words.append(size(int(spans.size_bytes[row])))
-    words += [label for label in (_label(spans.dtypes, int(spans.dtype[row])), _group(window, row)) if label]
-    words += [f"sequence {spans.sequence[row]}"] if spans.sequence[row] >= 0 and spans.collective[row] >= 0 else []
+    words.append(_label(spans.dtypes, int(spans.dtype[row])))
     words.append(f"rank {window.rank}, {_label(spans.lanes, int(spans.lane[row])) or UNNAMED}")
     words += [f"step {spans.step[row]}"] if spans.step[row] >= 0 else []
-    return printable(" · ".join(words))
+    words += [f"sequence {spans.sequence[row]}"] if spans.sequence[row] >= 0 and spans.collective[row] >= 0 else []
+    words.append(_group(window, row))
+    return printable(" · ".join(filter(None, words)))
 
 
 def name_of(spans: SpanTable, row: int) -> str:

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+from rich.cells import cell_len
 from rich.segment import Segment
 
 from meshscope.analysis.lane_rows import Lane
@@ -24,6 +25,7 @@ from meshscope.units import duration, percent, printable, ratio
 
 _TICK_COLUMNS = 14
 _NARROW = 11
+_TAIL = 5
 _SHORT = {"compute": "comp", "collectives": "coll", "copies": "copy", "waits": "wait", "host": "host", ALL: "all"}
 _WIDE_FROM = 110
 
@@ -49,13 +51,22 @@ def head(lanes: Lanes, lane: Lane, state: State, placed: Place, look: Look, *, i
 def _named(lanes: Lanes, lane: Lane, state: State, placed: Place) -> str:
     if lane.branch:
         indent = " " if placed.gutter <= _NARROW else "    "
-        return f"{indent}└ {lane.branch}"
+        return f"{indent}└ {_middle_left_out(lane.branch, placed.gutter - 3 - len(indent))}"
     if lane.role == ALL and state.sort != ranking.RANK and placed.gutter > _NARROW:
         return f"{lane.rank:>4} {_score(lanes, lane, state)}"
     if placed.gutter <= _NARROW:
         return f"{lane.rank:>4} {_SHORT[lane.role]}"
     is_opened = (lane.rank, lane.role) in state.opened
     return f"{lane.rank:>4} {lane.role}{'▾' if is_opened else ''}"
+
+
+def _middle_left_out(name: str, width: int) -> str:
+    """A name that finds no room with its end, where threads have their numbers."""
+    name = printable(name)
+    if cell_len(name) <= width:
+        return name
+    tail = name[-_TAIL:]
+    return clip(name, width - cell_len(tail)) + tail
 
 
 def _score(lanes: Lanes, lane: Lane, state: State) -> str:
