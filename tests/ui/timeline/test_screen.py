@@ -17,6 +17,7 @@ from staged_timeline import linked, shown, subject
 
 from meshscope.recording import bookmarks
 from meshscope.run import Run
+from meshscope.ui.app import Saying
 from meshscope.ui.look import Depth, Look
 from meshscope.ui.timeline.beginning import begun
 from meshscope.ui.timeline.frame import Extent, Subject, frame
@@ -210,6 +211,15 @@ async def test_nothing_profiled_yet_says_what_will_come_and_then_it_comes() -> N
         await stage.press("n", "plus", "e", "y", "slash", "a", "enter", "enter")
         stage.screen.renew(about)
         assert stage.state == before
+
+
+async def test_what_the_program_has_to_say_stands_below_the_lanes_until_the_next_key() -> None:
+    async with shown(pictured()) as stage:
+        assert isinstance(stage.screen, Saying)
+        stage.screen.say("Saved meshscope.svg")
+        assert "Saved meshscope.svg" in stage.text()
+        await stage.press("ctrl+l", "n")
+        assert "Saved meshscope.svg" not in stage.text()
 
 
 async def test_a_badge_says_how_the_clock_stands() -> None:

@@ -42,8 +42,9 @@ class Timeline(Pointed):
     """Draws a state; keys make another one of it. ``folder`` is where bookmarks are kept, None for nowhere."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(names, action, show=False)
-        for _, rows in keys.GROUPS for row in rows for names, action in row.bindings
+        Binding("ctrl+l", "redraw", show=False),
+        *(Binding(names, action, show=False)
+          for _, rows in keys.GROUPS for row in rows for names, action in row.bindings),
     ]  # fmt: skip
 
     def __init__(
@@ -220,6 +221,9 @@ class Timeline(Pointed):
     def action_help(self) -> None:
         has_mouse = cast("MeshscopeApp", self.app).options.has_mouse
         self.app.push_screen(Keys(self.look, has_mouse=has_mouse))
+
+    def action_redraw(self) -> None:
+        self.refresh(layout=True)
 
     def action_leave(self) -> None:
         self.dismiss(None)

@@ -98,6 +98,11 @@ class Drawn(Screen[None]):
             self._has_begun = True
             self.state = self.begin(self.state)
 
+    def say(self, text: str) -> None:
+        """Show a line until the next key."""
+        self.said = text
+        self.show_below()
+
     def show(self) -> None:
         """Draw everything."""
         width, height = self.size

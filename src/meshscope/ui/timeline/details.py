@@ -18,7 +18,7 @@ from meshscope.ui.timeline.state import State
 from meshscope.units import counted, duration, percent, printable, ratio, size
 
 MOST_LINES = 6
-_MOST_COUNTED = 3_000_000
+_MOST_COUNTED = 1_000_000
 
 
 def details(lanes: Lanes, state: State, waits: Waiting, *, is_pointed: bool = False) -> list[Line]:
