@@ -15,8 +15,8 @@ from rich.segment import Segment
 from meshscope.analysis.lane_rows import Lane
 from meshscope.analysis.lanes import ALL, Lanes
 from meshscope.ui.look import Look
-from meshscope.ui.marks.cells import Line, Piece, cells, clip, ends, left, strip
-from meshscope.ui.palette import texture
+from meshscope.ui.marks.cells import Line, Piece, cells, clip, ends, left, plain
+from meshscope.ui.palette import styles, texture
 from meshscope.ui.timeline import ranking
 from meshscope.ui.timeline.codes import MEANINGS, unseen
 from meshscope.ui.timeline.state import State
@@ -26,6 +26,7 @@ from meshscope.units import duration, percent, printable, ratio
 _TICK_COLUMNS = 14
 _NARROW = 11
 _TAIL = 5
+_NARROW_LETTERS = 0x300
 _SHORT = {"compute": "comp", "collectives": "coll", "copies": "copy", "waits": "wait", "host": "host", ALL: "all"}
 _WIDE_FROM = 110
 
@@ -78,9 +79,20 @@ def _score(lanes: Lanes, lane: Lane, state: State) -> str:
 
 @lru_cache(maxsize=4096)
 def _head(name: str, gutter: int, look: Look, is_here: bool) -> tuple[Segment, ...]:  # noqa: FBT001  # a cache's key
-    mark: Piece = ("▸" if is_here else " ", "accent")
-    text = left(_kept_in_line(printable(name)), gutter - 1)
-    return tuple(strip([mark, (text, "strong" if is_here else "quiet")], gutter, look))
+    text = _sized(name, gutter - 1)
+    found = styles(look)
+    sign = ">" if look.is_ascii else "▸"
+    return (
+        Segment(sign if is_here else " ", found["accent"]),
+        Segment(plain(text) if look.is_ascii else text, found["strong" if is_here else "quiet"]),
+    )
+
+
+def _sized(name: str, width: int) -> str:
+    """A name in so many cells, at once where each of its letters takes one: with another stretch all scores change."""
+    if name.isprintable() and len(name) <= width and ord(max(name)) < _NARROW_LETTERS:
+        return name.ljust(width)
+    return left(_kept_in_line(printable(name)), width)
 
 
 def _kept_in_line(text: str) -> str:
