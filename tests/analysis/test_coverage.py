@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meshscope.analysis import coverage as module
-from meshscope.analysis.coverage import coverage
+from meshscope.analysis.coverage import Coverage, columns, coverage
 from meshscope.intervals import Intervals, union
 
 lengths = st.lists(st.integers(1, 40), min_size=0, max_size=40)
@@ -20,6 +20,12 @@ def intervals(steps: list[int]) -> Intervals:
     """Gaps and intervals in turn, of the lengths given."""
     edges = np.cumsum(np.array(steps[: len(steps) // 2 * 2], dtype=np.int64))
     return union(edges[0::2], edges[1::2])
+
+
+def shares_of(found: Coverage, edges: Any) -> tuple[Any, Any]:
+    """Of one coverage, as shares of each column; what it has of it in ns is shared out by no float."""
+    busy_ns = columns([found], edges)
+    return busy_ns[0] / np.diff(edges), busy_ns[0] > 0
 
 
 def counted(busy: Intervals, edges: Any) -> tuple[list[float], list[bool]]:
@@ -34,10 +40,12 @@ def counted(busy: Intervals, edges: Any) -> tuple[list[float], list[bool]]:
 def test_every_column_as_by_counting(steps: list[int], start: int, columns: int, width: int) -> None:
     busy = intervals(steps)
     edges = start + np.arange(columns + 1, dtype=np.int64) * width
-    shares, there = coverage(busy).columns(edges)
+    shares, there = shares_of(coverage(busy), edges)
     wanted, is_there = counted(busy, edges)
     assert shares.tolist() == pytest.approx(wanted)
     assert there.tolist() == is_there
+    for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        assert coverage(busy).within(begin, end) == pytest.approx(wanted[(begin - start) // width] * width)
 
 
 @given(st.lists(st.integers(1, 40), min_size=20, max_size=300), st.integers(0, 2**32))
@@ -53,11 +61,11 @@ def test_a_table_of_totals_is_exact_where_an_edge_is_a_bin_and_within_a_bin_else
         assert len(busy) <= 8
         return
     bins = found.first_ns + np.arange(0, 9, 4, dtype=np.int64) * found.bin_ns
-    assert found.columns(bins)[0].tolist() == pytest.approx(exact.columns(bins)[0].tolist())
+    assert shares_of(found, bins)[0].tolist() == pytest.approx(shares_of(exact, bins)[0].tolist())
     first = int(np.random.default_rng(seed).integers(0, found.bin_ns)) + found.first_ns
     edges = first + np.arange(2, dtype=np.int64) * 4 * found.bin_ns
     width = 4 * found.bin_ns
-    assert found.columns(edges)[0] * width == pytest.approx(exact.columns(edges)[0] * width, abs=2 * found.bin_ns)
+    assert shares_of(found, edges)[0] * width == pytest.approx(shares_of(exact, edges)[0] * width, abs=2 * found.bin_ns)
 
 
 def test_many_intervals_get_a_table_and_nothing_covers_nothing() -> None:
@@ -65,9 +73,21 @@ def test_many_intervals_get_a_table_and_nothing_covers_nothing() -> None:
     many = coverage(union(start_ns, start_ns + 3))
     assert len(many.bins_ns) > 100_000
     whole = np.array([0, 1_000_000, 2_000_000], dtype=np.int64)
-    assert many.columns(whole)[0].tolist() == pytest.approx([0.3, 0.3])
+    assert shares_of(many, whole)[0].tolist() == pytest.approx([0.3, 0.3])
     near = np.array([0, 5, 10, 13], dtype=np.int64)
-    assert many.columns(near)[0].tolist() == pytest.approx([0.6, 0.0, 1.0])
+    assert shares_of(many, near)[0].tolist() == pytest.approx([0.6, 0.0, 1.0])
     nothing = coverage(union(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)))
-    assert nothing.columns(near)[0].tolist() == [0, 0, 0]
+    assert shares_of(nothing, near)[0].tolist() == [0, 0, 0]
     assert nothing.upto(near).tolist() == [0, 0, 0, 0]
+
+
+def test_the_least_of_many_intervals_shows_in_the_longest_column() -> None:
+    """200 000 of a nanosecond, and one more alone after as long a gap again, whose column rounds to nothing."""
+    start_ns = np.append(np.arange(200_000, dtype=np.int64) * 1000, 400_000_000)
+    found = coverage(union(start_ns, start_ns + 1))
+    assert len(found.bins_ns)
+    edges = np.arange(0, 401_000_001, 1_000_000, dtype=np.int64)
+    busy_ns = columns([found], edges)[0]
+    assert busy_ns[:200].min() > 0
+    assert busy_ns[201:399].tolist() == [0] * 198  # bins reach over the edges beside
+    assert busy_ns[400] > 0

@@ -6,6 +6,7 @@ that does not from the intervals themselves: a frame costs the same for a thousa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,23 +15,24 @@ import numpy.typing as npt
 from meshscope.intervals import Intervals
 
 Ns = npt.NDArray[np.int64]
-Shares = npt.NDArray[np.float64]
 
+_BEFORE_ALL = np.int64(-(2**62))
 _MOST_BINS = 1 << 17
 _BINS_PER_COLUMN = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Coverage:
-    """Disjoint, sorted intervals ``start_ns``, ``end_ns`` of shape (n,), and running totals over them.
+    """n disjoint, sorted intervals, and running totals over them.
 
-    ``before_ns`` (n + 1,) is what the first i intervals cover. ``bins_ns`` holds what is covered up to
+    ``start_ns`` is of shape (n,). ``before_ns`` (n + 1,) is what the first i intervals cover, ``closed_ns`` (n + 1,)
+    where the i-th of them ends (the first entry is before all times). ``bins_ns`` holds what is covered up to
     ``first_ns + i · bin_ns``, ``counts`` how many intervals begin before that; both are empty for a few intervals.
     """
 
     start_ns: Ns
-    end_ns: Ns
     before_ns: Ns
+    closed_ns: Ns
     first_ns: int = 0
     bin_ns: int = 1
     bins_ns: Ns = field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -39,43 +41,81 @@ class Coverage:
     def __len__(self) -> int:
         return len(self.start_ns)
 
+    @property
+    def end_ns(self) -> Ns:
+        return self.closed_ns[1:]
+
+    @property
+    def intervals(self) -> Intervals:
+        return Intervals(self.start_ns, self.end_ns)
+
     def upto(self, time_ns: Ns) -> Ns:
         """What is covered before each of some times; exact."""
-        return self._upto(time_ns)[0]
+        begun = self.start_ns.searchsorted(time_ns)
+        covered: Ns = self.before_ns[begun] - np.maximum(self.closed_ns[begun] - time_ns, 0)
+        return covered
 
-    def _upto(self, time_ns: Ns) -> tuple[Ns, Ns]:
-        """The same, and how many intervals begin before each time."""
-        begun = np.searchsorted(self.start_ns, time_ns, side="left")
-        if not len(self.start_ns):
-            return np.zeros(len(time_ns), dtype=np.int64), begun
-        open_ns = np.maximum(self.end_ns[np.maximum(begun - 1, 0)] - time_ns, 0)
-        return self.before_ns[begun] - np.where(begun > 0, open_ns, 0), begun
+    def within(self, start_ns: int, stop_ns: int) -> int:
+        """What of a stretch is covered; exact."""
+        return self._upto(stop_ns) - self._upto(start_ns)
 
-    def columns(self, edges_ns: Ns) -> tuple[Shares, npt.NDArray[np.bool_]]:
-        """Of the columns between even edges: the share covered, shape (edges − 1,), and whether anything is there."""
-        span_ns = int(edges_ns[-1] - edges_ns[0])
-        if len(self.bins_ns) and span_ns >= _BINS_PER_COLUMN * self.bin_ns * (len(edges_ns) - 1):
-            covered, begun = self._from_bins(edges_ns)
-        else:
-            covered, begun = self._upto(edges_ns)
-        busy = covered[1:] - covered[:-1]
-        return busy / (edges_ns[1:] - edges_ns[:-1]), (busy > 0) | (begun[1:] > begun[:-1])
+    def _upto(self, time_ns: int) -> int:
+        begun = self.start_ns.searchsorted(time_ns)
+        return int(self.before_ns[begun]) - max(int(self.closed_ns[begun]) - time_ns, 0)
 
-    def _from_bins(self, edges: Ns) -> tuple[Ns, Ns]:
+    def fill(self, edges_ns: Ns, covered_ns: Ns, closed_ns: Ns) -> Ns | None:
+        """Write rows of a drawing: what the intervals that begin before each even edge cover, where the last one ends.
+
+        Where columns are many bins long, what is covered is as the table has it, to a fraction of a column: then the
+        answer is how many intervals begin in each, and closed_ns is before all times.
+        """
+        columns = len(edges_ns) - 1
+        if len(self.bins_ns) and int(edges_ns[-1] - edges_ns[0]) >= _BINS_PER_COLUMN * self.bin_ns * columns:
+            closed_ns[:] = _BEFORE_ALL
+            return self._fill_from_bins(edges_ns, covered_ns)
+        begun = self.start_ns.searchsorted(edges_ns)
+        self.before_ns.take(begun, out=covered_ns, mode="clip")
+        self.closed_ns.take(begun, out=closed_ns, mode="clip")
+        return None
+
+    def _fill_from_bins(self, edges: Ns, covered_ns: Ns) -> Ns:
         at, rest = np.divmod(np.clip(edges - self.first_ns, 0, self.bin_ns * (len(self.bins_ns) - 1)), self.bin_ns)
         after = np.minimum(at + 1, len(self.bins_ns) - 1)
         covered = self.bins_ns[at]
-        return covered + (self.bins_ns[after] - covered) * rest // self.bin_ns, self.counts[at + (rest > 0)]
+        covered_ns[:] = covered + (self.bins_ns[after] - covered) * rest // self.bin_ns
+        begun: Ns = np.diff(self.counts[at + (rest > 0)])
+        return begun
+
+
+def columns(some: Sequence[Coverage], edges_ns: Ns) -> Ns:
+    """What each of some coverages has of the columns between even edges, shape (coverages, edges − 1).
+
+    It is more than nothing wherever anything is in a column; a time is exact to a fraction of a column.
+    """
+    covered_ns, closed_ns = (np.empty((len(some), len(edges_ns)), dtype=np.int64) for _ in range(2))
+    begun = [one.fill(edges_ns, covered_ns[at], closed_ns[at]) for at, one in enumerate(some)]
+    # What has begun and not ended is covered up to the edge only.
+    np.subtract(closed_ns, edges_ns, out=closed_ns)
+    np.maximum(closed_ns, 0, out=closed_ns)
+    np.subtract(covered_ns, closed_ns, out=covered_ns)
+    # Into an array that is there: new ones of this size cost more than what is worked out.
+    busy_ns = np.subtract(covered_ns[:, 1:], covered_ns[:, :-1], out=closed_ns[:, :-1])
+    for at, count in enumerate(begun):
+        if count is not None:
+            np.maximum(busy_ns[at], count > 0, out=busy_ns[at])
+    return busy_ns
 
 
 def coverage(busy: Intervals) -> Coverage:
     """With a table of totals where there are more intervals than it has bins."""
     before_ns = np.zeros(len(busy) + 1, dtype=np.int64)
     np.cumsum(busy.end_ns - busy.start_ns, out=before_ns[1:])
-    found = Coverage(busy.start_ns, busy.end_ns, before_ns)
+    closed_ns = np.concatenate(([_BEFORE_ALL], busy.end_ns))
+    found = Coverage(busy.start_ns, before_ns, closed_ns)
     if len(busy) <= _MOST_BINS:
         return found
     first_ns, last_ns = int(busy.start_ns[0]), int(busy.end_ns[-1])
     bin_ns = -(-(last_ns - first_ns) // _MOST_BINS)
-    bins_ns, counts = found._upto(first_ns + np.arange(_MOST_BINS + 1, dtype=np.int64) * bin_ns)
-    return Coverage(busy.start_ns, busy.end_ns, before_ns, first_ns, bin_ns, bins_ns, counts)
+    edges = first_ns + np.arange(_MOST_BINS + 1, dtype=np.int64) * bin_ns
+    counts = busy.start_ns.searchsorted(edges)
+    return Coverage(busy.start_ns, before_ns, closed_ns, first_ns, bin_ns, found.upto(edges), counts)

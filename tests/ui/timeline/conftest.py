@@ -1,4 +1,4 @@
-"""Runs drawn as pictures, as in the tests of the analysis."""
+"""Runs drawn as pictures, as in the tests of the analysis, and a timeline over one."""
 
 from __future__ import annotations
 
@@ -6,3 +6,4 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "analysis" / "support"))
+sys.path.insert(0, str(Path(__file__).parent / "support"))

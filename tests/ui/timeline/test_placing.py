@@ -7,7 +7,7 @@ import pytest
 
 from meshscope.analysis.findings import Finding
 from meshscope.analysis.lanes import lanes
-from meshscope.ui.timeline import state
+from meshscope.ui.timeline.beginning import begun
 from meshscope.ui.timeline.placing import placed
 from meshscope.ui.timeline.state import State
 from meshscope.ui.timeline.viewport import whole
@@ -25,8 +25,8 @@ PICTURE = """
 def gone_to(code: str, *ranks: int) -> State | None:
     found = lanes(drawn.timeline(PICTURE, tells_wait=False))
     assert found is not None
-    begun = state.begun(found, whole(found.start_ns, found.end_ns, 80))
-    return placed(found, begun, Finding(code, code, (), "", "", ranks=ranks))
+    first = begun(found, whole(found.start_ns, found.end_ns, 80))
+    return placed(found, first, Finding(code, code, (), "", "", ranks=ranks))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from textual import work
 from textual.app import ComposeResult
@@ -15,12 +15,8 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.timer import Timer
 
-from meshscope.analysis.findings import Finding
-from meshscope.analysis.lanes import lanes
-from meshscope.analysis.waiting import waiting
 from meshscope.discovery import discover
-from meshscope.run import Run
-from meshscope.ui.asking import Answered, in_thread
+from meshscope.ui.asking import Answered
 from meshscope.ui.canvas import Canvas
 from meshscope.ui.layout import Arrangement, Rect, arrangement
 from meshscope.ui.look import Look
@@ -28,7 +24,6 @@ from meshscope.ui.marks.cells import Line, Piece, strip, strips
 from meshscope.ui.marks.cited import Cell
 from meshscope.ui.panel import Frame, Panel
 from meshscope.ui.scene import Scene, moved
-from meshscope.ui.screens.timeline import Timeline
 from meshscope.ui.view import PanelView
 from meshscope.units import NS_PER_S
 
@@ -57,7 +52,6 @@ class Board(Screen[None]):
         Binding("m", "maximise", "maximise", show=False),
         Binding("escape", "restore", "show all", show=False),
         Binding("f", "focus_named('findings')", "findings", show=False),
-        Binding("t", "timeline", "timeline", show=False),
         Binding("c", "strategies", "compare", show=False),
         Binding("g", "turn", "group otherwise", show=False),
         Binding("pageup", "scroll_lines(1)", "scroll", show=False),
@@ -349,22 +343,6 @@ class Board(Screen[None]):
         self._scroll = max(self._scroll + by * 5, 0)
         self._refresh()
 
-    def action_timeline(self) -> None:
-        run = self.scene.run
-        if run is None or not run.windows:
-            self.say("There is no timeline: nothing of this run was profiled yet.")
-            return
-        self.say("Laying out the timeline…")
-        self._lay_out(run, self._chosen_finding())
-
-    def _chosen_finding(self) -> Finding | None:
-        """The one that is chosen in the panel that has the focus, where that is the one of the findings."""
-        answered = self._view(self._panel("findings")).asking.answers.get(self.scene.selected)
-        if self._focused != "findings" or not self._chooses_within or answered is None:
-            return None
-        found = answered.answer.findings
-        return cast("Finding", found[min(self._picked, len(found) - 1)])  # a live run may have lost some since
-
     def action_strategies(self) -> None:
         if self.scene.is_of_traces and len(self.scene.runs) < 2:
             self.say("There is one run only: nothing to compare it with.")
@@ -372,13 +350,6 @@ class Board(Screen[None]):
         from meshscope.ui.screens.strategies import Strategies
 
         self.app.push_screen(Strategies(lambda: self.scene, self.look))
-
-    @work(exclusive=True, group="timeline")
-    async def _lay_out(self, run: Run, finding: Finding | None) -> None:
-        found = await in_thread(lambda: (lanes(run), waiting(run)))
-        self.say("")
-        if found[0] is not None and self.app.screen is self:
-            self.app.push_screen(Timeline(found[0], found[1], run, self.look, finding=finding))
 
     def action_redraw(self) -> None:
         self.refresh(layout=True)

@@ -17,15 +17,15 @@ from meshscope.ui.look import Look
 from meshscope.ui.marks.cells import Piece, cut, named
 from meshscope.ui.marks.cited import Cell, Spot, moved
 from meshscope.ui.scene import Scene
-from meshscope.ui.screens.board import Board
 from meshscope.ui.screens.explained import Explained
+from meshscope.ui.screens.timelining import Timelining
 from meshscope.ui.view import PanelView
 from meshscope.units import printable
 
 NOTHING = "No number here can be explained."
 
 
-class Explaining(Board):
+class Explaining(Timelining):
     """Arrows move the cursor among the numbers of the panel that has the focus, and among panels with tab."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

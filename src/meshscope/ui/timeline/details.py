@@ -4,60 +4,76 @@ from __future__ import annotations
 
 import numpy as np
 
-from meshscope.analysis.lanes import COLLECTIVES, Lanes
-from meshscope.analysis.waiting import Waiting
+from meshscope.analysis.calls import SYNCHRONIZING
+from meshscope.analysis.lane_rows import Lane
+from meshscope.analysis.lane_streams import UNNAMED
+from meshscope.analysis.lanes import ALL, Lanes
+from meshscope.analysis.waiting import ONE_SIDED, Waiting
 from meshscope.kinds import Kind
 from meshscope.spans import SpanTable, Window
 from meshscope.ui.marks.cells import Line
-from meshscope.ui.timeline.going import chosen, lane_of, matching
-from meshscope.ui.timeline.state import State, current
+from meshscope.ui.timeline.going import chosen
+from meshscope.ui.timeline.listing import current
+from meshscope.ui.timeline.state import State
 from meshscope.units import counted, duration, percent, printable, ratio, size
 
-
-def times(lanes: Lanes, number: int, row: int) -> tuple[int, int]:
-    """Start and end of a span by the common clock."""
-    spans, ahead_ns = lanes.windows[number].spans, lanes.ahead_ns[number]
-    return int(spans.start_ns[row]) - ahead_ns, int(spans.end_ns[row]) - ahead_ns
+MOST_LINES = 6
+_MOST_COUNTED = 1_000_000
 
 
-def details(lanes: Lanes, state: State, waits: Waiting) -> list[Line]:
+def details(lanes: Lanes, state: State, waits: Waiting, *, is_pointed: bool = False) -> list[Line]:
     """At most six lines."""
     here = chosen(lanes, state)
-    first = _measured(lanes, state)
+    rest = [*_measured(lanes, state), *_searched(lanes, state)]
+    sign: Line = [(" ◦ ", "match")] if is_pointed else [(" ▲ ", "accent")]
     if here is None:
-        lane = current(lanes, state)
-        where = duration(state.at_ns - lanes.start_ns)
-        return [
-            [(f" {where} into what was profiled: rank {lane.rank} has no span here ({lane.role})", "quiet")],
-            *first,
-        ]
+        return [[*sign, (_nothing(lanes, state), "quiet")], *rest]
     number, row = here
     window = lanes.windows[number]
     told = _communication(lanes, number, row, waits) if window.spans.kind[row] == Kind.COLLECTIVE else []
     return [
-        [(" ▲ ", "accent"), (printable(_name(window.spans, row)), "strong")],
+        [*sign, (printable(name_of(window.spans, row)), "strong")],
         [(f"   {_facts(lanes, number, row)}", "text")],
         [(f"   {_more(window.spans, row)}", "quiet")],
         *([[(f"   {'; '.join(told)}", "text")]] if told else []),
-        *first,
+        *rest,
     ]
+
+
+def _nothing(lanes: Lanes, state: State) -> str:
+    """Where the cursor is, and what comes next on its lane."""
+    lane, where = current(lanes, state), duration(state.at_ns - lanes.start_ns)
+    is_seen = lanes.profiled[lane.rank].within(state.at_ns, state.at_ns + 1)
+    said = f"rank {lane.rank} has nothing {'' if is_seen else 'recorded '}here ({lane_name(lane)}), {where} in"
+    after = int(np.searchsorted(lane.rows.start_ns, state.at_ns))
+    if after == len(lane.rows):
+        return f"{said}, and nothing later"
+    name = name_of(lanes.windows[lane.rows.window[after]].spans, int(lane.rows.row[after]))
+    return f"{said}; {duration(int(lane.rows.start_ns[after]) - state.at_ns)} later (w): {printable(name)}"
+
+
+def lane_name(lane: Lane) -> str:
+    if lane.role == ALL:
+        return "all lanes"
+    return printable(f"{lane.role} on {lane.branch}" if lane.branch else lane.role)
 
 
 def _facts(lanes: Lanes, number: int, row: int) -> str:
     window = lanes.windows[number]
     spans = window.spans
-    start_ns, end_ns = times(lanes, number, row)
+    start_ns, end_ns = lanes.times(number, row)
     words = [duration(end_ns - start_ns), f"begins {duration(start_ns - lanes.start_ns)} in"]
     if spans.size_bytes[row] >= 0:
         words.append(size(int(spans.size_bytes[row])))
-    words += [label for label in (_label(spans.dtypes, int(spans.dtype[row])), _group(window, row)) if label]
-    words += [f"sequence {spans.sequence[row]}"] if spans.sequence[row] >= 0 and spans.collective[row] >= 0 else []
-    words.append(_label(spans.lanes, int(spans.lane[row])) or "a lane that the trace does not name")
+    words.append(_label(spans.dtypes, int(spans.dtype[row])))
+    words.append(f"rank {window.rank}, {_label(spans.lanes, int(spans.lane[row])) or UNNAMED}")
     words += [f"step {spans.step[row]}"] if spans.step[row] >= 0 else []
-    return printable(" · ".join(words))
+    words += [f"sequence {spans.sequence[row]}"] if spans.sequence[row] >= 0 and spans.collective[row] >= 0 else []
+    words.append(_group(window, row))
+    return printable(" · ".join(filter(None, words)))
 
 
-def _name(spans: SpanTable, row: int) -> str:
+def name_of(spans: SpanTable, row: int) -> str:
     name = _label(spans.names, int(spans.name[row])) or _label(spans.collectives, int(spans.collective[row]))
     return name or "a span without a name"
 
@@ -79,15 +95,17 @@ def _more(spans: SpanTable, row: int) -> str:
 
 def _rule(spans: SpanTable, row: int) -> str:
     rule = spans.rule_of(row)
-    return rule if spans.rule[row] < 0 else f"the rule {rule!r}"
+    return rule if spans.rule[row] < 0 else f"the rule “{rule}”"
 
 
 def _launch(spans: SpanTable, row: int) -> list[str]:
     launch = int(spans.link[row])
     if launch >= 0:
-        ahead = duration(int(spans.start_ns[row] - spans.start_ns[launch]))
-        return [f"asked for {ahead} before by {_name(spans, launch)}"]
-    if spans.kind[row] not in (Kind.LAUNCH, Kind.HOST):  # nothing else asks for work, and counting goes over all spans
+        ahead_ns = int(spans.start_ns[row] - spans.start_ns[launch])
+        when = f"{duration(ahead_ns)} before" if ahead_ns >= 0 else f"{duration(-ahead_ns)} after it began"
+        return [f"asked for {when} by {name_of(spans, launch)}"]
+    # Nothing else asks for work, and counting goes over all spans.
+    if spans.kind[row] not in (Kind.LAUNCH, Kind.HOST) or len(spans) > _MOST_COUNTED:
         return []
     asked = int((spans.link == row).sum())
     return [f"asks for {counted(asked, 'span')} of work"] if asked else []
@@ -95,56 +113,59 @@ def _launch(spans: SpanTable, row: int) -> list[str]:
 
 def _communication(lanes: Lanes, number: int, row: int, waits: Waiting) -> list[str]:
     window = lanes.windows[number]
-    start_ns, end_ns = times(lanes, number, row)
-    exposed_ns = _exposed_ns(lanes, window.rank, start_ns, end_ns)
-    share = ratio(exposed_ns, end_ns - start_ns)
-    words = [f"{duration(exposed_ns)} exposed ({percent(share)} of it)"] if end_ns > start_ns else []
-    found = waits.windows.get(window)
-    at = np.flatnonzero(found.row == row) if found is not None else np.empty(0, dtype=np.int64)
-    if found is None or not len(at):
-        return ["waiting cannot be told from transfer: not matched over ranks", *words]
-    wait_ns, last = int(found.wait_ns[at[0]]), int(found.last_rank[at[0]])
-    transfer_ns = end_ns - start_ns - wait_ns
+    start_ns, end_ns = lanes.times(number, row)
+    exposed_ns = lanes.exposed[window.rank].within(start_ns, end_ns)
+    share = percent(ratio(exposed_ns, end_ns - start_ns))
+    words = [f"{duration(exposed_ns)} exposed ({share} of it)"] if end_ns > start_ns else []
+    split = wait_of(window, row, waits)
+    if split is None:
+        return [*words, f"waiting cannot be told from transfer: {unmatched_why(window, row, waits)}"]
+    wait_ns, last = split
     who = "" if last < 0 else " (it came last itself)" if last == window.rank else f" for rank {last}"
-    return [f"waits {duration(wait_ns)}{who}, transfers {duration(transfer_ns)}", *words]
+    return [f"waits {duration(wait_ns)}{who}, transfers {duration(end_ns - start_ns - wait_ns)}", *words]
 
 
-def _exposed_ns(lanes: Lanes, rank: int, start_ns: int, end_ns: int) -> int:
-    """By running totals: this is asked for every frame."""
-    lane = lane_of(lanes, rank, COLLECTIVES)
-    edges = np.array([start_ns, end_ns], dtype=np.int64)
-    parts = [covered for meaning, covered in lane.layers if meaning in ("exposed", "wait")] if lane is not None else []
-    return sum(int(np.diff(part.upto(edges))[0]) for part in parts)
+def wait_of(window: Window, row: int, waits: Waiting) -> tuple[int, int] | None:
+    """How long a collective waits, and the rank that came last (−1: nobody did); None where that is not known."""
+    found = waits.windows.get(window)
+    if found is None:
+        return None
+    at = int(np.searchsorted(found.row, row))
+    if at == len(found.row) or found.row[at] != row:
+        return None
+    return int(found.wait_ns[at]), int(found.last_rank[at])
+
+
+def unmatched_why(window: Window, row: int, waits: Waiting) -> str:
+    """Why a collective has no counterpart on every rank; of several reasons in the run, none is picked out."""
+    kind = _label(window.spans.collectives, int(window.spans.collective[row]))
+    if kind and kind not in SYNCHRONIZING:
+        return ONE_SIDED
+    reasons = [why for why, _ in waits.unmatched if why != ONE_SIDED]
+    own = [why for what, why in window.cannot_say if what == "wait_ns"]
+    return reasons[0] if len(reasons) == 1 else own[0] if own else "it is not matched over ranks"
 
 
 def _measured(lanes: Lanes, state: State) -> list[Line]:
-    """Between two marks: how long, and how busy the cursor's lane is; and what a search found."""
-    lines: list[Line] = []
-    if len(state.marks) == 2:
-        low, high = sorted(state.marks)
-        lane = current(lanes, state)
-        edges = np.array([low, high], dtype=np.int64)
-        busy = [(meaning, int(np.diff(covered.upto(edges))[0])) for meaning, covered in lane.layers]
-        shares = ", ".join(f"{meaning} {duration(ns)} ({percent(ratio(ns, high - low))})" for meaning, ns in busy if ns)
-        said = f" A to B: {duration(high - low)}; rank {lane.rank} {lane.role}: {shares or 'nothing'}"
-        lines.append([(said, "good")])
-    elif len(state.marks) == 1:
-        away = state.at_ns - state.marks[0]
-        lines.append([(f" A to here: {'−' if away < 0 else ''}{duration(abs(away))}   m marks B", "good")])
-    if state.search is not None:
-        lane = current(lanes, state)
-        some = np.arange(len(lane.rows))
-        found = int(matching(lanes, lane, state.search, some).sum()) if len(some) <= _MOST_SEARCHED else None
-        many = counted(found, "span") if found is not None else "more spans than are counted"
-        lines.append(
-            [
-                (
-                    f" “{printable(state.search.text)}”: {many} of rank {lane.rank} {lane.role}   ] [ next, previous",
-                    "good",
-                )
-            ]
-        )
-    return lines
+    """Between two marks: how long, how busy the cursor's lane is, and how many spans begin."""
+    if len(state.marks) < 2:
+        away = state.at_ns - state.marks[0] if state.marks else 0
+        said = f" A to here: {'−' if away < 0 else ''}{duration(abs(away))}   m sets B"
+        return [[(said, "good")]] if state.marks else []
+    low, high = sorted(state.marks)
+    lane = current(lanes, state)
+    busy = [(meaning, lane.covered_ns(low, high, meaning)) for meaning, _ in lane.layers]
+    words = [f"{meaning} {duration(ns)} ({percent(ratio(ns, high - low))})" for meaning, ns in busy if ns]
+    first, last = lane.rows.begun_in(low, high)
+    words.append(f"{counted(last - first, 'span')} begin{'s' if last - first == 1 else ''}")
+    said = f" A to B: {duration(high - low)}; rank {lane.rank} {lane_name(lane)}: {', '.join(words)}"
+    return [[(said, "good")]]
 
 
-_MOST_SEARCHED = 200_000
+def _searched(lanes: Lanes, state: State) -> list[Line]:
+    if state.search is None:
+        return []
+    lane = current(lanes, state)
+    here = f"{counted(len(state.search.places(lane)), 'span')} of rank {lane.rank} {lane_name(lane)}"
+    said = f" “{printable(state.search.text)}”: {here}, {state.search.count} in all   ] [ next, previous"
+    return [[(said, "good")]]

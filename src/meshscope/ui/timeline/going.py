@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from meshscope.analysis.lanes import COLLECTIVES, Lane, Lanes
+from meshscope.analysis.lane_rows import Lane
+from meshscope.analysis.lanes import ALL, COLLECTIVES, WAITS, Lanes
+from meshscope.errors import InputError
 from meshscope.spans import SpanTable
-from meshscope.ui.timeline.state import Search, State, current, gone, visible
+from meshscope.ui.timeline.listing import current, unfolded, visible
+from meshscope.ui.timeline.searching import Search
+from meshscope.ui.timeline.state import State, gone
+from meshscope.units import ranges
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -28,57 +32,56 @@ def chosen(lanes: Lanes, state: State) -> tuple[int, int] | None:
     return (int(rows.window[at]), int(rows.row[at])) if at >= 0 else None
 
 
-def lane_of(lanes: Lanes, rank: int, role: str) -> Lane | None:
-    return next((lane for lane in lanes.lanes if lane.rank == rank and lane.role == role), None)
-
-
 def next_span(lanes: Lanes, state: State, by: int) -> State | None:
     """The next (or the one before) of the cursor's lane; None where there is none."""
-    return _next_of(lanes, state, current(lanes, state), by, None)
+    return _next_of(lanes, state, current(lanes, state), by)
 
 
 def next_collective(lanes: Lanes, state: State, by: int) -> State | None:
-    lane = lane_of(lanes, state.rank, COLLECTIVES)
-    return _next_of(lanes, state, lane, by, None) if lane is not None else None
+    lane = lanes.lane(state.rank, COLLECTIVES)
+    return _next_of(lanes, state, lane, by) if lane is not None else None
 
 
 def next_match(lanes: Lanes, state: State, by: int) -> State | None:
-    """The next span that the search means, on any lane that is shown."""
+    """The next span that the search means on any lane that is listed: by its start, then by its lane."""
     search = state.search
     if search is None:
         return None
-    found = []
-    for lane in visible(lanes, state):
-        there = _next_of(lanes, state, lane, by, lambda rows, lane=lane: matching(lanes, lane, search, rows))  # type: ignore[misc]
-        if there is not None:
-            found.append(there)
-    return min(found, key=lambda there: by * there.at_ns, default=None)
+    rows, here = visible(lanes, state), current(lanes, state)
+    line = next(at for at, lane in enumerate(rows) if lane is here)
+    best: tuple[int, Lane, int] | None = None
+    for at, lane in enumerate(rows):
+        is_opened = lane.branch == "" and (lane.rank, lane.role) in state.opened  # its queues are listed below it
+        if is_opened or not len(search.places(lane)):
+            continue
+        side = "" if at == line else "right" if at < line else "left"
+        found = _beside_match(lane, search, state, by, side)
+        if found >= 0:
+            start = int(lane.rows.start_ns[found])
+            if best is None or (start < best[0] if by > 0 else start >= best[0]):
+                best = start, lane, found
+    return _at(state, best[1], best[2]) if best is not None else None
 
 
-def matching(lanes: Lanes, lane: Lane, search: Search, rows: Ints) -> Flags:
-    """Which of some rows of a lane have a name, or are of a collective, that is searched for."""
-    found = np.zeros(len(rows), dtype=np.bool_)
-    window, row = lane.rows.window[rows], lane.rows.row[rows]
-    for number in np.unique(window).tolist():
-        here = window == number
-        spans = lanes.windows[number].spans
-        by_name = search.names[number][spans.name[row[here]]]
-        found[here] = by_name | search.collectives[number][spans.collective[row[here]]]
-    return found
+def _beside_match(lane: Lane, search: Search, state: State, by: int, side: str) -> int:
+    """The match after the cursor or before it; on the cursor's lane (no ``side``) after the span that is chosen."""
+    places, mine = search.places(lane), _place(lane, state) if not side else -1
+    if mine >= 0:
+        at = int(np.searchsorted(places, mine, side="right" if by > 0 else "left"))
+    else:
+        begun = search.begun_ns(lane)
+        strict = "right" if by > 0 else "left"
+        at = int(np.searchsorted(begun, state.at_ns, side=side or strict))  # type: ignore[call-overload]
+    at -= by < 0
+    return int(places[at]) if 0 <= at < len(places) else -1
 
 
-def _next_of(lanes: Lanes, state: State, lane: Lane, by: int, keep: Callable[[Ints], Flags] | None) -> State | None:
-    """From the cursor (or the span that is chosen on the lane) to the next that is kept, some at a time."""
-    rows = lane.rows
-    at = _place(lane, state) + by if lane.rank == state.rank and _place(lane, state) >= 0 else _beside(lane, state, by)
-    size = 1 if keep is None else 4096
-    while 0 <= at < len(rows):
-        some = np.arange(at, min(at + size, len(rows))) if by > 0 else np.arange(at, max(at - size, -1), -1)
-        kept = some if keep is None else some[keep(some)]
-        if len(kept):
-            return _at(state, lane, int(kept[0]))
-        at = int(some[-1]) + by
-    return None
+def _next_of(lanes: Lanes, state: State, lane: Lane, by: int) -> State | None:
+    """From the cursor, or from the span that is chosen where it is on the lane."""
+    del lanes
+    mine = _place(lane, state) if lane.rank == state.rank else -1
+    at = mine + by if mine >= 0 else _beside(lane, state, by)
+    return _at(state, lane, at) if 0 <= at < len(lane.rows) else None
 
 
 def _beside(lane: Lane, state: State, by: int) -> int:
@@ -89,35 +92,20 @@ def _beside(lane: Lane, state: State, by: int) -> int:
 
 
 def _place(lane: Lane, state: State) -> int:
-    """Where the chosen span is among the rows of a lane; −1 where it is not on it."""
-    if state.pinned is None:
-        return -1
-    window, row = state.pinned
-    return _row_of(lane, window, row)
-
-
-def _row_of(lane: Lane, window: int, row: int) -> int:
-    found = np.flatnonzero((lane.rows.row == row) & (lane.rows.window == window))
-    return int(found[0]) if len(found) else -1
+    """Where the chosen span is among the rows of a lane, on which it begins at the cursor; −1 where it is not on it."""
+    return lane.rows.place(*state.pinned, state.at_ns) if state.pinned is not None else -1
 
 
 def _at(state: State, lane: Lane, at: int) -> State:
     rows = lane.rows
-    there = replace(state, rank=lane.rank, role=lane.role)
+    there = replace(state, rank=lane.rank, role=lane.role, branch=lane.branch)
     return gone(there, int(rows.start_ns[at]), window=int(rows.window[at]), row=int(rows.row[at]))
 
 
 def next_exposed(lanes: Lanes, state: State, by: int) -> State | None:
     """The next stretch of a rank's communication that nothing hides."""
-    found = lanes.exposed.get(state.rank)
-    if found is None or not len(found):
-        return None
-    at = _next_time(found.start_ns, state.at_ns, by)
-    return _on_collectives(lanes, gone(state, at)) if at is not None else None
-
-
-def _on_collectives(lanes: Lanes, state: State) -> State:
-    return replace(state, role=COLLECTIVES) if lane_of(lanes, state.rank, COLLECTIVES) else state
+    at = _next_time(lanes.exposed[state.rank].start_ns, state.at_ns, by)
+    return replace(gone(state, at), role=COLLECTIVES, branch="") if at is not None else None
 
 
 def next_step(lanes: Lanes, state: State, by: int) -> State | None:
@@ -130,14 +118,27 @@ def _next_time(times_ns: Ints, at_ns: int, by: int) -> int | None:
     return int(times_ns[place]) if 0 <= place < len(times_ns) else None
 
 
-def longest(lanes: Lanes, state: State) -> State | None:
-    """The longest span of the cursor's lane that begins on the screen."""
+def to_step(lanes: Lanes, state: State, text: str) -> State:
+    """The whole of a step by its number. Raises InputError for one that was not profiled."""
+    steps = lanes.steps
+    known = f"Profiled are {ranges(steps.number.tolist(), 6)}." if len(steps.number) else "No whole step was profiled."
+    wanted = text.strip()
+    if not wanted.isdecimal() or len(wanted) > 18:
+        raise InputError(f"{wanted[:20]!r} is the number of no step.", hint=known)
+    found = np.flatnonzero(steps.number == int(wanted))
+    if not len(found):
+        raise InputError(f"Step {int(wanted)} was not profiled.", hint=known)
+    start, end = int(steps.start_ns[found[0]]), int(steps.end_ns[found[0]])
+    edge = (end - start) // 50
+    return replace(gone(state, start), view=state.view.showing(start - edge, end + edge))
+
+
+def longest(lanes: Lanes, state: State, by: int) -> State | None:
+    """The longest span of the cursor's lane that begins on the screen; from there the next longest."""
     lane = current(lanes, state)
-    first, last = np.searchsorted(lane.rows.start_ns, [state.view.start_ns, state.view.stop_ns])
-    if first == last:
-        return None
-    lengths = lane.rows.end_ns[first:last] - lane.rows.start_ns[first:last]
-    return _at(state, lane, int(first + np.argmax(lengths)))
+    first, last = lane.rows.begun_in(state.view.start_ns, state.view.stop_ns)
+    at = lane.rows.longest(first, last, after=_place(lane, state), by=by)
+    return _at(state, lane, at) if at >= 0 else None
 
 
 def followed(lanes: Lanes, state: State) -> State | None:
@@ -154,35 +155,57 @@ def followed(lanes: Lanes, state: State) -> State | None:
     return _to(lanes, state, number, other) if other >= 0 else None
 
 
+def _to(lanes: Lanes, state: State, window: int, row: int) -> State | None:
+    """A span of a window, on whichever lane of its rank it is."""
+    start_ns, _ = lanes.times(window, row)
+    for lane in lanes.by_rank.get(lanes.windows[window].rank, ()):
+        at = lane.rows.place(window, row, start_ns)
+        if at >= 0 and lane.role != WAITS:
+            return _at(unfolded(lanes, state, lane.rank, lane.role), lane, at)
+    return None
+
+
 def across(lanes: Lanes, state: State, by: int) -> State | None:
-    """The same collective on the next rank: of its name and group, the one that ends nearest by the common clock."""
+    """The same collective on the next rank that has it: of its kind and group, by its number or its time."""
     here = chosen(lanes, state)
-    if here is None or current(lanes, state).role != COLLECTIVES:
+    if here is None or current(lanes, state).role not in (COLLECTIVES, WAITS, ALL):
         return None
-    number, row = here
+    ranks = list(state.shown)
+    first = ranks.index(state.rank)
+    for on in range(1, len(ranks)):
+        lane = lanes.lane(ranks[(first + by * on) % len(ranks)], COLLECTIVES)
+        at = _counterpart(lanes, lane, *here) if lane is not None else -1
+        if lane is not None and at >= 0:
+            return replace(_at(state, lane, at), role=COLLECTIVES, branch="")
+    return None
+
+
+def _counterpart(lanes: Lanes, lane: Lane, number: int, row: int) -> int:
+    """Where on a lane of collectives the one is that a span of another rank is part of; −1 where it is not."""
     mine = lanes.windows[number].spans
-    ranks = [lane.rank for lane in visible(lanes, state) if lane_of(lanes, lane.rank, COLLECTIVES)]
-    ranks = list(dict.fromkeys(ranks))
-    rank = ranks[(ranks.index(state.rank) + by) % len(ranks)]
-    lane = lane_of(lanes, rank, COLLECTIVES)
-    if lane is None or rank == state.rank:
-        return None
-    end_ns = int(mine.end_ns[row]) - lanes.ahead_ns[number]
-    alike = _alike(lanes, lane, mine, row)
-    rows = np.flatnonzero(alike)
-    if not len(rows):
-        return None
-    return _at(state, lane, int(rows[np.argmin(np.abs(lane.rows.end_ns[rows] - end_ns))]))
+    if mine.collective[row] < 0:
+        return -1
+    start_ns, end_ns = lanes.times(number, row)
+    same = np.flatnonzero(_alike(lanes, lane, mine, row))
+    # What ends at one time on all ranks overlaps there, as far as the clocks agree.
+    apart_ns = lanes.residual_ns or 0
+    starts, ends = lane.rows.start_ns[same], lane.rows.end_ns[same]
+    same = same[(starts - apart_ns < end_ns) & (ends + apart_ns > start_ns)]
+    return int(same[np.argmin(np.abs(lane.rows.end_ns[same] - end_ns))]) if len(same) else -1
 
 
 def _alike(lanes: Lanes, lane: Lane, mine: SpanTable, row: int) -> Flags:
-    """Which rows of a lane are of the same collective and group."""
+    """Which rows of a lane are of the same collective and group, and of the same number where both have one."""
     alike = np.zeros(len(lane.rows), dtype=np.bool_)
+    sequence = int(mine.sequence[row])
     for number in np.unique(lane.rows.window).tolist():
         here = lane.rows.window == number
         spans, rows = lanes.windows[number].spans, lane.rows.row[here]
         same = spans.collective[rows] == _number(spans.collectives, mine.collectives, int(mine.collective[row]))
-        alike[here] = same & (spans.group[rows] == _number(spans.groups, mine.groups, int(mine.group[row])))
+        same &= spans.group[rows] == _number(spans.groups, mine.groups, int(mine.group[row]))
+        if sequence >= 0:
+            same &= (spans.sequence[rows] == sequence) | (spans.sequence[rows] < 0)
+        alike[here] = same
     return alike
 
 
@@ -191,30 +214,3 @@ def _number(table: tuple[str, ...], mine: tuple[str, ...], number: int) -> int:
     if number < 0:
         return -1
     return table.index(mine[number]) if mine[number] in table else -2
-
-
-def _to(lanes: Lanes, state: State, window: int, row: int) -> State | None:
-    """A span of a window, on whichever lane of its rank it is."""
-    rank = lanes.windows[window].rank
-    for lane in lanes.lanes:
-        if lane.rank == rank and (at := _row_of(lane, window, row)) >= 0:
-            return _at(replace(state, is_collapsed=False), lane, at)
-    return None
-
-
-def search(lanes: Lanes, text: str) -> Search | None:
-    """Names that hold a text, whatever its case; None for no text."""
-    wanted = text.strip().casefold()
-    if not wanted:
-        return None
-    tables: dict[int, Flags] = {}
-
-    def flags(names: tuple[str, ...]) -> Flags:
-        if id(names) not in tables:
-            # The last is for −1: what has no name is not meant.
-            tables[id(names)] = np.array([*(wanted in name.casefold() for name in names), False], dtype=np.bool_)
-        return tables[id(names)]
-
-    spans = [window.spans for window in lanes.windows]
-    names, collectives = (flags(one.names) for one in spans), (flags(one.collectives) for one in spans)
-    return Search(text.strip(), tuple(names), tuple(collectives))

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from meshscope.analysis.findings import Finding
-from meshscope.analysis.lanes import COLLECTIVES, COMPUTE, Lanes
+from meshscope.analysis.lanes import COLLECTIVES, COMPUTE, HOST, Lanes
 from meshscope.intervals import EMPTY, Intervals
-from meshscope.ui.timeline.going import lane_of
+from meshscope.ui.timeline.listing import unfolded
 from meshscope.ui.timeline.state import State, gone
 
 _EXPOSED = (
@@ -26,7 +26,7 @@ def placed(lanes: Lanes, state: State, found: Finding) -> State | None:
     named = [rank for rank in found.ranks if rank in lanes.ranks]
     rank = named[0] if named else lanes.ranks[0]
     if found.code in _EXPOSED:
-        return _at(lanes, state, rank, COLLECTIVES, lanes.exposed.get(rank, EMPTY))
+        return _at(lanes, state, rank, COLLECTIVES, lanes.exposed[rank].intervals)
     if found.code in _OTHERS_WAIT and named:
         # The late rank itself waits for nobody: what it costs shows on one that waits for it.
         other = next((one for one in lanes.ranks if one not in named), None)
@@ -37,9 +37,9 @@ def placed(lanes: Lanes, state: State, found: Finding) -> State | None:
 
 
 def _layer(lanes: Lanes, rank: int, meaning: str) -> Intervals:
-    lane = lane_of(lanes, rank, COLLECTIVES)
+    lane = lanes.lane(rank, COLLECTIVES)
     covered = dict(lane.layers).get(meaning) if lane is not None else None
-    return Intervals(covered.start_ns, covered.end_ns) if covered is not None else EMPTY
+    return covered.intervals if covered is not None else EMPTY
 
 
 def _idle(lanes: Lanes, rank: int) -> Intervals:
@@ -52,16 +52,16 @@ def _idle(lanes: Lanes, rank: int) -> Intervals:
     edges = np.array(sorted(windows), dtype=np.int64).reshape(-1, 2)
     idle = Intervals(edges[:, 0], edges[:, 1])
     for lane in lanes.lanes:
-        if lane.rank == rank and lane.role != "host":
+        if lane.rank == rank and lane.role != HOST:
             for _, covered in lane.layers:
-                idle -= Intervals(covered.start_ns, covered.end_ns)
+                idle -= covered.intervals
     return idle
 
 
 def _at(lanes: Lanes, state: State, rank: int, role: str, where: Intervals) -> State | None:
-    if not len(where) or lane_of(lanes, rank, role) is None:
+    if not len(where) or lanes.lane(rank, role) is None:
         return None
     longest = int(np.argmax(where.end_ns - where.start_ns))
     start, end = int(where.start_ns[longest]), int(where.end_ns[longest])
-    there = gone(replace(state, rank=rank, role=role), start)
+    there = gone(unfolded(lanes, state, rank, role), start)
     return replace(there, view=state.view.showing(start - _AROUND * (end - start), end + _AROUND * (end - start)))

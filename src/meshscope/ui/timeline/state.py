@@ -2,40 +2,34 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-import numpy.typing as npt
-
-from meshscope.analysis.lanes import Lane, Lanes
-from meshscope.errors import InputError
+from meshscope.ui.timeline.searching import Search
 from meshscope.ui.timeline.viewport import Viewport
 
-Flags = npt.NDArray[np.bool_]
-
-ALL_LANES_UP_TO = 16
-"""More ranks than this begin as one lane each."""
-
-SORTS = ("rank", "exposed", "compute")
+_LONGEST_TRAIL = 100
 
 
-@dataclass(frozen=True, eq=False)
-class Search:
-    """``names`` has, for every window of the timeline, which of its names are meant; ``collectives`` the same."""
+@dataclass(frozen=True)
+class Spot:
+    """A place to come back to; see :class:`State`."""
 
-    text: str
-    names: tuple[Flags, ...]
-    collectives: tuple[Flags, ...]
+    view: Viewport
+    at_ns: int
+    rank: int
+    role: str
+    branch: str
+    pinned: tuple[int, int] | None
 
 
 @dataclass(frozen=True)
 class State:
-    """``rank`` and ``role`` name the lane of the cursor, ``at_ns`` its time; ``marks`` are at most two times.
+    """``rank``, ``role`` and ``branch`` name the lane of the cursor, ``at_ns`` its time; ``marks`` are up to two.
 
-    ``shown`` are the ranks that are shown, in their order. ``pinned`` is the span that was gone to (window, row), which
-    stays chosen until the cursor moves. ``top`` is the first visible line of the lanes.
+    ``shown`` are the ranks that are shown, in their order; ``only`` is the filter that chose them, "" for all.
+    Ranks that are ``folded`` have one line, lanes that are ``opened`` (rank, role) one more for each of their queues.
+    ``pinned`` is the span that was gone to (window, row), which stays chosen until the cursor moves. ``top`` is the
+    first visible line of the lanes; ``trail`` is where the cursor was before it was sent elsewhere, the newest last.
     """
 
     view: Viewport
@@ -43,45 +37,21 @@ class State:
     rank: int
     role: str
     shown: tuple[int, ...]
-    is_collapsed: bool = False
-    sort: str = SORTS[0]
+    branch: str = ""
+    only: str = ""
+    folded: frozenset[int] = frozenset()
+    opened: frozenset[tuple[int, str]] = frozenset()
+    sort: str = "rank"
     marks: tuple[int, ...] = ()
     bookmarks: tuple[int, ...] = ()
     pinned: tuple[int, int] | None = None
     search: Search | None = field(default=None, compare=False)
     top: int = 0
+    trail: tuple[Spot, ...] = field(default=(), compare=False)
 
-
-def begun(lanes: Lanes, view: Viewport) -> State:
-    """The first step that was profiled, or all there is."""
-    ranks = lanes.ranks
-    state = State(view, view.start_ns, ranks[0], lanes.lanes[0].role, ranks, is_collapsed=len(ranks) > ALL_LANES_UP_TO)
-    if len(lanes.steps.number):
-        start, end = int(lanes.steps.start_ns[0]), int(lanes.steps.end_ns[0])
-        edge = (end - start) // 50
-        state = replace(state, view=view.showing(start - edge, end + edge), at_ns=start)
-    return state
-
-
-def visible(lanes: Lanes, state: State) -> list[Lane]:
-    """The lanes in their order on the screen: all of each rank that is shown, or its first where they are collapsed."""
-    by_rank: dict[int, list[Lane]] = {}
-    for lane in lanes.lanes:
-        by_rank.setdefault(lane.rank, []).append(lane)
-    return [lane for rank in state.shown for lane in (by_rank[rank][:1] if state.is_collapsed else by_rank[rank])]
-
-
-def current(lanes: Lanes, state: State) -> Lane:
-    """The lane of the cursor."""
-    found = [lane for lane in visible(lanes, state) if lane.rank == state.rank]
-    return next((lane for lane in found if lane.role == state.role), found[0])
-
-
-def lane_moved(lanes: Lanes, state: State, by: int) -> State:
-    rows = visible(lanes, state)
-    at = next(number for number, lane in enumerate(rows) if lane is current(lanes, state))
-    lane = rows[min(max(at + by, 0), len(rows) - 1)]
-    return replace(state, rank=lane.rank, role=lane.role, pinned=None)
+    @property
+    def spot(self) -> Spot:
+        return Spot(self.view, self.at_ns, self.rank, self.role, self.branch, self.pinned)
 
 
 def time_moved(state: State, columns: int) -> State:
@@ -98,11 +68,13 @@ def panned(state: State, share: float) -> State:
     """The stretch moved by a share of itself; the cursor keeps its column."""
     column = state.view.column(state.at_ns)
     view = state.view.moved(round(state.view.span_ns * share))
-    return replace(state, view=view, at_ns=view.edge(column), pinned=None)
+    return replace(state, view=view, at_ns=view.edge(min(max(column, 0), view.columns - 1)), pinned=None)
 
 
 def zoomed(state: State, factor: float) -> State:
-    return replace(state, view=state.view.zoomed(factor, state.at_ns))
+    """Around the cursor, which comes to the middle where it was not on the screen."""
+    view = state.view.holding(state.at_ns)
+    return replace(state, view=view.zoomed(factor, state.at_ns))
 
 
 def gone(state: State, at_ns: int, *, window: int = -1, row: int = -1) -> State:
@@ -116,41 +88,37 @@ def marked(state: State) -> State:
     return replace(state, marks=(*state.marks, state.at_ns) if len(state.marks) < 2 else (state.at_ns,))
 
 
-def sorted_by(lanes: Lanes, state: State, sort: str) -> State:
-    """The ranks in another order: by number, or by most exposed communication or compute on the screen."""
-    return replace(state, sort=sort, shown=_ordered(lanes, state, sort, state.shown))
+def bookmarked(state: State) -> State:
+    """A bookmark at the cursor; those in its column are taken away instead, if there are any."""
+    column = state.view.column(state.at_ns)
+    here = {at for at in state.bookmarks if state.view.column(at) == column}
+    kept = set(state.bookmarks) - here if here else {*state.bookmarks, state.at_ns}
+    return replace(state, bookmarks=tuple(sorted(kept)))
 
 
-def _ordered(lanes: Lanes, state: State, sort: str, ranks: Iterable[int]) -> tuple[int, ...]:
-    if sort == "rank":
-        return tuple(sorted(ranks))
-    wanted = ("exposed", "wait") if sort == "exposed" else ("compute",)
-    edges = np.array([state.view.start_ns, state.view.stop_ns], dtype=np.int64)
-    busy = dict.fromkeys(ranks, 0)
-    for lane in lanes.lanes:
-        for meaning, covered in lane.layers:
-            if lane.rank in busy and meaning in wanted and lane.role != "waits":
-                busy[lane.rank] += int(np.diff(covered.upto(edges))[0])
-    return tuple(sorted(busy, key=lambda rank: (-busy[rank], rank)))
+def next_bookmark(state: State) -> State | None:
+    """The next in time, after the last the first; None where there is none."""
+    if not state.bookmarks:
+        return None
+    return gone(state, next((at for at in state.bookmarks if at > state.at_ns), state.bookmarks[0]))
 
 
-def filtered(lanes: Lanes, state: State, text: str) -> State:
-    """Only some ranks, ``0,4-7``; all of them where the text is empty. Raises InputError."""
-    chosen = parse_ranks(text, lanes.ranks) if text.strip() else lanes.ranks
-    rank = state.rank if state.rank in chosen else chosen[0]
-    return replace(state, shown=_ordered(lanes, state, state.sort, chosen), rank=rank, pinned=None)
+def departed(before: State, after: State) -> State:
+    """``after``, from which :func:`returned` comes back to ``before``; the same where nothing would be to see of it."""
+    if before.spot == after.spot:
+        return after
+    return replace(after, trail=(*before.trail, before.spot)[-_LONGEST_TRAIL:])
 
 
-def parse_ranks(text: str, known: Iterable[int]) -> tuple[int, ...]:
-    """Ranks named by numbers and ranges. Raises InputError for what is neither, or names no rank there is."""
-    known = tuple(known)
-    chosen: set[int] = set()
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        found = re.fullmatch(r"(\d{1,9})(?:\s*[-–]\s*(\d{1,9}))?", part)
-        if found is None:
-            raise InputError(f"{part[:20]!r} names no ranks.", hint="Write them like 0,4-7.")
-        low, high = int(found[1]), int(found[2] or found[1])
-        chosen.update(rank for rank in known if low <= rank <= high)
-    if not chosen:
-        raise InputError(f"No rank of this run is among {text.strip()[:20]!r}.", hint="Write them like 0,4-7.")
-    return tuple(sorted(chosen))
+def returned(state: State) -> State | None:
+    """Where the cursor was before it was sent here; None where it has not been sent.
+
+    On the lane where it is now where a filter hides the rank that it was on.
+    """
+    if not state.trail:
+        return None
+    last, rest = state.trail[-1], state.trail[:-1]
+    back = replace(state, view=last.view.sized(state.view.columns), at_ns=last.at_ns, pinned=None, trail=rest)
+    if last.rank not in state.shown:
+        return back
+    return replace(back, rank=last.rank, role=last.role, branch=last.branch, pinned=last.pinned)

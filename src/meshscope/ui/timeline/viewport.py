@@ -32,7 +32,10 @@ class Viewport:
     @cached_property
     def edges(self) -> npt.NDArray[np.int64]:
         """Where the columns begin, and where the last one ends; shape (columns + 1,)."""
-        return np.array([self.edge(column) for column in range(self.columns + 1)], dtype=np.int64)
+        # As ``edge`` has it, without a product that int64 does not hold.
+        whole, rest = divmod(self.span_ns, self.columns)
+        column = np.arange(self.columns + 1, dtype=np.int64)
+        return self.start_ns + column * whole + column * rest // self.columns
 
     def edge(self, column: int) -> int:
         """Where a column begins."""
