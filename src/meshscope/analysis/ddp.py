@@ -13,6 +13,9 @@ import numpy.typing as npt
 
 from meshscope.analysis.host_activity import host_named
 from meshscope.analysis.passes import Pass, is_ddp, passes
+from meshscope.analysis.phase_names import OPTIMIZER, PHASES
+from meshscope.analysis.phases import phase_of
+from meshscope.analysis.places import places
 from meshscope.analysis.waiting import waiting
 from meshscope.intervals import difference, union
 from meshscope.run import Run
@@ -182,12 +185,18 @@ def _search(window: Window) -> tuple[int, int]:
 
 
 def _buffers(windows: Sequence[Window]) -> tuple[int, int]:
-    """Broadcasts, which DDP uses for nothing but buffers once it trains, and their exposed time."""
+    """Broadcasts, which DDP uses for nothing but buffers once it trains, and their exposed time.
+
+    Those that an optimizer asks for are its own: ZeRO's send the parameters that a rank has updated.
+    """
     count = exposed_ns = 0
     for window in windows:
         spans = window.spans
         is_broadcast = np.array([name == "broadcast" for name in (*spans.collectives, "")], dtype=bool)
         rows = (spans.kind == Kind.COLLECTIVE) & is_broadcast[spans.collective]
+        phase = phase_of(window)
+        if phase is not None:
+            rows[places(window).row[phase == PHASES.index(OPTIMIZER)]] = False
         count += int(rows.sum())
         busy = union(spans.start_ns[rows], spans.end_ns[rows])
         exposed_ns += difference(busy, spans.busy(Kind.COMPUTE)).total_ns
