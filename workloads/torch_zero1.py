@@ -86,6 +86,8 @@ def train(options: Options, watch: Watch) -> list[float]:
             losses.append(watch.loss(loss))
         optimizer.zero_grad()
     watch.finished()
+    # Gloo keeps the tensors of its last call, here parameters, and ends badly with them: it must not be a broadcast.
+    dist.barrier()  # parallel
     dist.destroy_process_group()  # parallel
     return losses
 
