@@ -13,6 +13,9 @@ from refusals import OptionError
 _ALONE = "it trains on one device, and the fault lies between ranks"
 _SINGLES = {"torch-single": _ALONE, "jax-single": _ALONE}
 _FOR_ONE_SHAPE = "only JAX compiles a program for one shape alone; --compile takes any length after the first other one"
+_SHARDED = ("fsdp", "hsdp")
+_JAX = ("pmap", "shard-map", "pjit", "pjit-dp")
+STRATEGIES = ("ddp", "zero1", *_SHARDED, *_JAX, "torch-single", "jax-single")
 _PLACED = "the compiler places its collectives"
 
 
@@ -39,26 +42,19 @@ KINDS: dict[str, Kind] = {
         "rank {rank} stops before the collectives of that step",
         "step",
         10.0,
-        _SINGLES
-        | dict.fromkeys(
-            ("pmap", "pjit", "pjit-dp"), "one process drives all its devices, and none can leave out what others do"
-        ),
+        _SINGLES | dict.fromkeys(_JAX, "one process drives all its devices, and none can leave out what others do"),
     ),
     "unsynced-gradients": Kind(
         "unsynced gradients",
         "gradients are not averaged, so that every rank trains a model of its own",
         not_in=_SINGLES
-        | {
-            "fsdp": "a rank has the gradients of its shard by the reduce-scatter alone",
-            "pjit": _PLACED,
-            "pjit-dp": _PLACED,
-        },
+        | dict.fromkeys(_SHARDED, "a rank has the gradients of its shard by the reduce-scatter alone")
+        | dict.fromkeys(("pjit", "pjit-dp"), _PLACED),
     ),
     "ragged-batch": Kind(
         "ragged batch",
         "rank {rank} trains on half as many samples",
-        not_in=_SINGLES
-        | dict.fromkeys(("pmap", "pjit", "pjit-dp"), "its devices share one array, in slices of one size"),
+        not_in=_SINGLES | dict.fromkeys(_JAX, "its devices share one array, in slices of one size"),
     ),
     "same-key": Kind(
         "same key",
@@ -69,14 +65,14 @@ KINDS: dict[str, Kind] = {
     "small-buckets": Kind(
         "small buckets",
         "every gradient is reduced on its own",
-        not_in=_SINGLES | {"fsdp": "it gathers and reduces block by block and has no buckets"},
+        not_in=_SINGLES | dict.fromkeys(_SHARDED, "it gathers and reduces block by block and has no buckets"),
     ),
     "new-lengths": Kind(
         "a new length every {amount} steps",
         "the sequences of each such step are shorter than any before, and the step is compiled again for them",
         "steps",
         5.0,
-        dict.fromkeys(("ddp", "fsdp", "torch-single"), _FOR_ONE_SHAPE),
+        dict.fromkeys(("ddp", "zero1", *_SHARDED, "torch-single"), _FOR_ONE_SHAPE),
     ),
 }
 
@@ -133,8 +129,7 @@ def refuse_misfits(inject: str, strategy: str, ranks: int, *, steps: int, micro_
 
 def _hint(name: str) -> str:
     """Where it can be had."""
-    every = ("ddp", "fsdp", "pmap", "pjit", "pjit-dp", "torch-single", "jax-single")
-    able = [strategy for strategy in every if strategy not in KINDS[name].not_in]
+    able = [strategy for strategy in STRATEGIES if strategy not in KINDS[name].not_in]
     return f"It can be injected into {', '.join(able)}{', on two ranks or more' if _is_between_ranks(name) else ''}."
 
 

@@ -46,6 +46,7 @@ class Options:
     accumulate: int = _option("micro-batches per step, one after another", default=1)
     bucket_mb: float = _option("DDP: gradients gathered into one all-reduce, MiB", default=3.0)
     reshard: bool = _option("FSDP: free a block's gathered parameters after its forward pass", default=True)
+    replicas: int = _option("FSDP: groups of ranks that each hold the whole model; above 1 it is HSDP", default=1)
     spec: str = _option("pjit: parameters sharded (fsdp) or replicated (dp)", "fsdp", "dp", default="fsdp")
     devices: int = _option("JAX: devices of this process; torch counts its processes instead", default=1)
     device: str = _option(
@@ -120,8 +121,18 @@ def check(options: Options, ranks: int, strategy: str = "") -> None:
             f"A batch of {options.batch} does not divide into {ranks} ranks × {options.accumulate} micro-batches.",
             f"Use a --batch that is a multiple of {ranks * options.accumulate}.",
         )
+    if options.replicas > 1:
+        _check_replicas(options, ranks)
     if strategy:
         check_faults(options, strategy, ranks)
+
+
+def _check_replicas(options: Options, ranks: int) -> None:
+    if ranks % options.replicas or ranks // options.replicas < 2:
+        raise OptionError(
+            f"{options.replicas} replicas of at least two shards each do not make {ranks} ranks.",
+            f"Ask for {2 * options.replicas} ranks, or a multiple of {options.replicas} above it.",
+        )
 
 
 def check_faults(options: Options, strategy: str, ranks: int) -> None:

@@ -7,13 +7,22 @@
 # title = "PyTorch FSDP2: parameters, gradients and optimizer state sharded over ranks, gathered block by block"
 # framework = "torch"
 # launch = "torchrun"
+#
+# [[tool.meshscope.strategy]]
+# name = "hsdp"
+# title = "PyTorch HSDP: sharded within a group of ranks, replicated over two groups"
+# framework = "torch"
+# launch = "torchrun"
+# arguments = ["--replicas", "2"]
 # ///
 """Trains the transformer with PyTorch FSDP2: a rank holds a shard of each parameter, and gathers them block by block.
 
     torchrun --standalone --nproc_per_node 2 workloads/torch_fsdp.py --model tiny --steps 5
+    torchrun --standalone --nproc_per_node 4 workloads/torch_fsdp.py --model tiny --steps 5 --replicas 2
 
 Before a block runs, its parameters are all-gathered (the next block's meanwhile); after its backward pass, its
-gradients are averaged and scattered, so that every rank keeps those of its own shard and updates that.
+gradients are averaged and scattered, so that every rank keeps those of its own shard and updates that. With replicas
+each group of ranks holds the whole model once, and groups all-reduce the gradients of their shards.
 """
 
 from __future__ import annotations
@@ -36,7 +45,7 @@ from watching import Watch
 def train(options: Options, watch: Watch) -> list[float]:
     """The loss of each step: the mean over this rank's slice of the batch."""
     rank, local_rank, ranks = torchrun_ranks()  # parallel
-    check(options, ranks, "fsdp")  # parallel
+    check(options, ranks, "hsdp" if options.replicas > 1 else "fsdp")  # parallel
     device = torch_device(options, local_rank)  # parallel
     dist.init_process_group(dist.get_default_backend_for_device(device))  # parallel
 
@@ -48,7 +57,9 @@ def train(options: Options, watch: Watch) -> list[float]:
             block.compile()
     # Each rank drops out features of its own.
     torch.manual_seed(options.seed + rank)  # parallel
-    mesh = init_device_mesh(device.type, (ranks,))  # parallel
+    shape = (options.replicas, ranks // options.replicas) if options.replicas > 1 else (ranks,)  # parallel
+    names = ("replicate", "shard")[-len(shape) :]  # parallel
+    mesh = init_device_mesh(device.type, shape, mesh_dim_names=names)  # parallel
     bf16 = torch.bfloat16 if options.precision == "bf16" else None  # parallel
     policy = MixedPrecisionPolicy(param_dtype=bf16, reduce_dtype=torch.float32)  # parallel
     # Every rank has drawn the whole model, so that losses equal those of DDP; each now keeps its shard.

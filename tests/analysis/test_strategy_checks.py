@@ -120,6 +120,15 @@ def test_the_search_for_unused_parameters_and_broadcasts_of_buffers_are_found() 
     assert (found.searches, found.search_ns, found.buffers, found.buffers_ns) == (1, 7, 1, 10)
 
 
+def test_what_an_optimizer_broadcasts_is_no_buffer() -> None:
+    """ZeRO's ranks send each other the parameters that they have updated."""
+    update = host(60, 80, "Optimizer.step#ZeroRedundancyOptimizer.step", rule=ANNOTATION)
+    buffers = collective(-10, 0, launch(-11, -10), "broadcast")
+    parameters = collective(70, 79, launch(65, 66), "broadcast")
+    found = of([buffers, *a_pass(0), update, parameters])
+    assert (found.buffers, found.buffers_ns) == (1, 10)
+
+
 def test_a_map_of_used_parameters_is_no_bucket() -> None:
     made = window(a_pass(0))
     dtype = np.where(made.spans.size_bytes == 100, 0, -1).astype(np.int32)

@@ -56,6 +56,10 @@ def test_an_unknown_strategy_brings_the_nearest_name() -> None:
     assert "Did you mean" not in _refusal("zzzzz").hint
 
 
+def test_what_a_framework_has_removed_is_refused_with_what_it_became() -> None:
+    assert "shard-map" in _refusal("xmap").hint
+
+
 def test_no_strategy_at_all_is_refused() -> None:
     assert "No strategy" in _refusal().message
 

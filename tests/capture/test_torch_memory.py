@@ -27,7 +27,7 @@ def found(root: Path) -> dict[str, dict[str, int]]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("kind", ["plain", "ddp", "ddp copies", "fsdp"])
+@pytest.mark.parametrize("kind", ["plain", "ddp", "ddp copies", "zero1", "fsdp"])
 def test_trees_are_counted_to_the_byte(found: dict, kind: str) -> None:
     sizes = found[kind]
     assert sizes["parameters"] == WEIGHTS

@@ -11,19 +11,21 @@ import pytest
 
 Import = Callable[[str], ModuleType]
 
-STRATEGIES = ("ddp", "fsdp", "pmap", "pjit", "pjit-dp", "torch-single", "jax-single")
-EVERYWHERE = set(STRATEGIES)
-PARALLEL = {"ddp", "fsdp", "pmap", "pjit", "pjit-dp"}
+TORCH = {"ddp", "zero1", "fsdp", "hsdp"}
+JAX = {"pmap", "shard-map", "pjit", "pjit-dp"}
+PARALLEL = TORCH | JAX
+EVERYWHERE = PARALLEL | {"torch-single", "jax-single"}
+STRATEGIES = tuple(sorted(EVERYWHERE))
 ABLE = {
     "straggler": PARALLEL,
     "slow-input": EVERYWHERE,
     "memory-leak": EVERYWHERE,
-    "hang": {"ddp", "fsdp"},
-    "unsynced-gradients": {"ddp", "pmap"},
-    "ragged-batch": {"ddp", "fsdp"},
-    "same-key": {"ddp", "fsdp", "pmap"},
-    "small-buckets": {"ddp", "pmap", "pjit", "pjit-dp"},
-    "new-lengths": {"pmap", "pjit", "pjit-dp", "jax-single"},
+    "hang": TORCH,
+    "unsynced-gradients": {"ddp", "zero1", "pmap", "shard-map"},
+    "ragged-batch": TORCH,
+    "same-key": TORCH | {"pmap", "shard-map"},
+    "small-buckets": JAX | {"ddp", "zero1"},
+    "new-lengths": JAX | {"jax-single"},
 }
 
 

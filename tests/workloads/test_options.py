@@ -26,6 +26,7 @@ CHANGES = st.fixed_dictionaries(
         "compile": st.booleans(),
         "dropout": st.floats(0, 0.99),
         "bucket_mb": st.floats(0.01, 1000),
+        "replicas": st.integers(1, 64),
         "spec": st.sampled_from(["fsdp", "dp"]),
         "device": st.sampled_from(["auto", "cpu", "cuda", "gpu"]),
     },

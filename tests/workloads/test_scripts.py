@@ -13,7 +13,9 @@ import pytest
 
 from meshscope.discovery import workloads
 
-PARALLEL = ("torch_ddp", "torch_fsdp", "jax_pmap", "jax_pjit")
+TORCH = ("torch_single", "torch_ddp", "torch_zero1", "torch_fsdp", "models/torch_transformer")
+JAX = ("jax_single", "jax_pmap", "jax_shard_map", "jax_pjit")
+PARALLEL = ("torch_ddp", "torch_zero1", "torch_fsdp", "jax_pmap", "jax_shard_map", "jax_pjit")
 
 
 def test_every_strategy_is_declared(root: Path) -> None:
@@ -23,7 +25,10 @@ def test_every_strategy_is_declared(root: Path) -> None:
     }
     assert declared == {
         "ddp": ("torch", "torchrun", None, False, ()),
+        "zero1": ("torch", "torchrun", None, False, ()),
         "fsdp": ("torch", "torchrun", None, False, ()),
+        "hsdp": ("torch", "torchrun", None, False, ("--replicas", "2")),
+        "shard-map": ("jax", "process", None, False, ()),
         "pmap": ("jax", "process", None, False, ()),
         "pjit": ("jax", "process", None, False, ()),
         "pjit-dp": ("jax", "process", None, False, ("--spec", "dp")),
@@ -68,8 +73,8 @@ def test_the_count_is_the_number_of_marked_lines_of_code(root: Path, name: str) 
         ("injecting", {"torch", "jax", "numpy"}),
         ("watching", set()),
         ("tokens", {"numpy"}),
-        *((name, {"torch"}) for name in ("torch_single", "torch_ddp", "torch_fsdp", "models/torch_transformer")),
-        *((name, {"jax", "flax", "optax", "numpy"}) for name in ("jax_single", "jax_pmap", "jax_pjit")),
+        *((name, {"torch"}) for name in TORCH),
+        *((name, {"jax", "flax", "optax", "numpy"}) for name in JAX),
         ("models/flax_transformer", {"jax", "flax", "optax"}),
     ],
 )

@@ -37,6 +37,8 @@ class Trained:
         return np.mean([rank["losses"] for rank in self.ranks], axis=0)
 
 
+PARALLEL = ("torch_ddp", "torch_zero1", "torch_fsdp", "jax_pmap", "jax_shard_map", "jax_pjit")
+
 Train = Callable[..., Trained]
 
 
@@ -96,7 +98,11 @@ def test_pjit_trains_and_shards_parameters_and_optimizer_state(train: Train) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "ranks", "share"),
-    [("torch_ddp", 2, 1), ("torch_fsdp", 2, 2), ("torch_single", 1, 1), ("jax_pmap", 2, 1), ("jax_single", 1, 1)],
+    [
+        *((script, 2, 1) for script in ("torch_ddp", "torch_zero1", "jax_pmap", "jax_shard_map")),
+        *((script, 1, 1) for script in ("torch_single", "jax_single")),
+        ("torch_fsdp", 2, 2),
+    ],
 )
 def test_a_rank_holds_its_share_of_the_parameters(train: Train, script: str, ranks: int, share: int) -> None:
     for rank in train(script, ranks, *TINY).ranks:
@@ -105,7 +111,7 @@ def test_a_rank_holds_its_share_of_the_parameters(train: Train, script: str, ran
 
 @pytest.mark.live
 @pytest.mark.slow
-@pytest.mark.parametrize("script", ["torch_ddp", "torch_fsdp", "torch_single", "jax_pmap", "jax_pjit", "jax_single"])
+@pytest.mark.parametrize("script", [*PARALLEL, "torch_single", "jax_single"])
 def test_a_watch_is_told_everything_in_order(train: Train, script: str) -> None:
     for rank in train(script, 1 if script.endswith("single") else 2, *TINY).ranks:
         steps = [told for number in range(4) for told in (f"step {number}", "batch", "loss")]
@@ -125,9 +131,10 @@ def test_checkpointed_activations_leave_the_compiler_less_to_keep(train: Train, 
 VARIANTS = ((), ("--accumulate", "2"), ("--checkpoint-activations",), ("--accumulate", "2", "--checkpoint-activations"))
 MATRIX = [
     *((single, 1, flags) for single in ("torch_single", "jax_single") for flags in VARIANTS[1:]),
-    *((script, 2, flags) for script in ("torch_ddp", "torch_fsdp", "jax_pmap", "jax_pjit") for flags in VARIANTS),
-    *((script, 4, ()) for script in ("torch_ddp", "torch_fsdp", "jax_pmap", "jax_pjit")),
+    *((script, 2, flags) for script in PARALLEL for flags in VARIANTS),
+    *((script, 4, ()) for script in PARALLEL),
     ("torch_fsdp", 2, ("--no-reshard",)),
+    *(("torch_fsdp", 4, ("--replicas", "2", *flags)) for flags in VARIANTS),
     *(("jax_pjit", 4, ("--spec", "dp", *flags)) for flags in (VARIANTS[0], VARIANTS[-1])),
 ]
 
@@ -208,7 +215,7 @@ def test_torch_and_jax_train_the_same_model(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "ranks"),
-    [("torch_single", 1), ("torch_ddp", 2), ("torch_fsdp", 2), ("jax_single", 1), ("jax_pmap", 2), ("jax_pjit", 2)],
+    [("torch_single", 1), ("jax_single", 1), *((script, 2) for script in PARALLEL)],
 )
 def test_bf16_learns_too(train: Train, script: str, ranks: int) -> None:
     exact = train(f"{script.partition('_')[0]}_single", 1, *SMALL)

@@ -14,6 +14,9 @@ import numpy.typing as npt
 from meshscope.analysis.host_activity import host_named
 from meshscope.analysis.parts import per_run
 from meshscope.analysis.passes import Pass, is_ddp, marks_optimizer, passes
+from meshscope.analysis.phase_names import OPTIMIZER, PHASES
+from meshscope.analysis.phases import phase_of
+from meshscope.analysis.places import places
 from meshscope.analysis.waiting import waiting
 from meshscope.intervals import Intervals, difference, union
 from meshscope.run import Run
@@ -186,10 +189,17 @@ def searches(window: Window) -> tuple[Ints, Intervals]:
 
 
 def broadcasts(window: Window) -> tuple[Ints, Intervals]:
-    """Rows of broadcasts, which DDP uses for nothing but buffers once it trains, and their exposed time."""
+    """Rows of broadcasts, which DDP uses for nothing but buffers once it trains, and their exposed time.
+
+    Those that an optimizer asks for are its own: ZeRO's send the parameters that a rank has updated.
+    """
     spans = window.spans
     is_broadcast = np.array([name == "broadcast" for name in (*spans.collectives, "")], dtype=bool)
-    rows = np.flatnonzero((spans.kind == Kind.COLLECTIVE) & is_broadcast[spans.collective])
+    is_one = (spans.kind == Kind.COLLECTIVE) & is_broadcast[spans.collective]
+    phase = phase_of(window)
+    if phase is not None:
+        is_one[places(window).row[phase == PHASES.index(OPTIMIZER)]] = False
+    rows = np.flatnonzero(is_one)
     busy = union(spans.start_ns[rows], spans.end_ns[rows])
     return rows, difference(busy, spans.busy(Kind.COMPUTE))
 

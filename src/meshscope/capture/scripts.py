@@ -18,6 +18,7 @@ from meshscope.discovery import Workload
 from meshscope.errors import InputError
 
 BASELINES = "single"
+_GONE = {"xmap": "JAX has removed xmap. shard-map is what became of it: the same, over a mesh and within jax.jit."}
 
 
 class OptionsModule(Protocol):
@@ -50,7 +51,8 @@ def chosen(request: Request, known: dict[str, Workload]) -> tuple[Workload, ...]
         elif name in known:
             names.append(name)
         else:
-            raise InputError(f"There is no strategy {name!r}.", hint=_nearest(name, (*known, BASELINES)))
+            hint = _GONE.get(name.lower()) or _nearest(name, (*known, BASELINES))
+            raise InputError(f"There is no strategy {name!r}.", hint=hint)
     if not names:
         raise InputError("No strategy was asked for.", hint=f"Name some of: {', '.join((*known, BASELINES))}.")
     return tuple(known[name] for name in dict.fromkeys(names))

@@ -1,13 +1,16 @@
-"""Prints, as JSON, what ``torch_memory`` says of one small model: plain, under DDP (with and without views), FSDP2."""
+"""Prints, as JSON, what ``torch_memory`` says of one small model: plain, under DDP, DDP with ZeRO, and FSDP2."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.distributed as dist
 from torch.distributed.fsdp import fully_shard
+from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
 from meshscope.capture.workers import torch_memory
@@ -28,9 +31,11 @@ def sharded() -> torch.nn.Module:
     return fully_shard(whole)
 
 
-def sizes(module: torch.nn.Module, micro_batches: int = 1) -> dict[str, int]:
+def sizes(
+    module: torch.nn.Module, micro_batches: int = 1, make: Callable[..., torch.optim.Optimizer] = torch.optim.AdamW
+) -> dict[str, int]:
     """Of the second step; the gradients right before the update, and again once they are cleared."""
-    optimizer = torch.optim.AdamW(module.parameters())
+    optimizer = make(module.parameters())
     for _ in range(2):
         optimizer.zero_grad()
         with SavedTensors() as saved:
@@ -67,6 +72,10 @@ if __name__ == "__main__":
         "plain": sizes(model()),
         "ddp": sizes(DistributedDataParallel(model(), gradient_as_bucket_view=True)),
         "ddp copies": sizes(DistributedDataParallel(model())),
+        "zero1": sizes(
+            DistributedDataParallel(model(), gradient_as_bucket_view=True),
+            make=partial(ZeroRedundancyOptimizer, optimizer_class=torch.optim.AdamW),
+        ),
         "fsdp": sizes(sharded()),
         "recognised": recognised(),
     }

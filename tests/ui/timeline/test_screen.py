@@ -17,7 +17,7 @@ from staged_timeline import linked, shown, subject
 
 from meshscope.recording import bookmarks
 from meshscope.run import Run
-from meshscope.ui.app import Saying
+from meshscope.ui.commanding import Saying
 from meshscope.ui.look import Depth, Look
 from meshscope.ui.timeline.beginning import begun
 from meshscope.ui.timeline.frame import Extent, Subject, frame

@@ -33,7 +33,7 @@ class Account:
             "parameters": torch_memory.parameter_bytes(self.module),
             "gradients": torch_memory.gradient_bytes(self.module),
         }
-        if self.optimizer.state or not is_first_update:
+        if torch_memory.optimizer_state(self.optimizer) or not is_first_update:
             self.sizes["optimizer"] = torch_memory.optimizer_bytes(self.optimizer)
 
     def note_saved(self, size_bytes: int) -> None:

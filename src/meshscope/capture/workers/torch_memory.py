@@ -60,8 +60,14 @@ def has_bucket_copies(module: torch.nn.Module) -> bool:
     return isinstance(module, DistributedDataParallel) and not module.gradient_as_bucket_view
 
 
+def optimizer_state(optimizer: torch.optim.Optimizer) -> dict[torch.Tensor, dict[str, Any]]:
+    """What an optimizer keeps per parameter. ZeRO's lies in the optimizer of this rank's share, within it."""
+    inner = getattr(optimizer, "optim", None)
+    return inner.state if isinstance(inner, torch.optim.Optimizer) else optimizer.state
+
+
 def optimizer_bytes(optimizer: torch.optim.Optimizer) -> int:
-    values = (value for state in optimizer.state.values() for value in state.values())
+    values = (value for state in optimizer_state(optimizer).values() for value in state.values())
     return sum(storages(value for value in values if isinstance(value, torch.Tensor)).values())
 
 

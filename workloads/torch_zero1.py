@@ -1,0 +1,96 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["torch>=2.6", "numpy"]
+#
+# [[tool.meshscope.strategy]]
+# name = "zero1"
+# title = "PyTorch ZeRO-1: DDP, and each rank keeps the optimizer state of its share of the parameters"
+# framework = "torch"
+# launch = "torchrun"
+# ///
+"""Trains the transformer with PyTorch DDP and ZeroRedundancyOptimizer: optimizer state is kept once over all ranks.
+
+    torchrun --standalone --nproc_per_node 2 workloads/torch_zero1.py --model tiny --steps 5
+
+Gradients are averaged as under DDP. Each rank updates its share of the parameters, for which alone it keeps optimizer
+state, and broadcasts them to the others: that comes after the update and hides under nothing.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext  # parallel
+from functools import partial
+
+import torch
+import torch.distributed as dist  # parallel
+from torch.distributed.optim import ZeroRedundancyOptimizer  # parallel
+from torch.nn.parallel import DistributedDataParallel  # parallel
+
+from devices import torch_device, torchrun_ranks  # parallel
+from injecting import TorchFaults
+from models.torch_transformer import Transformer
+from options import Options, by_hand, check
+from tokens import micro_batches
+from watching import Watch
+
+
+def train(options: Options, watch: Watch) -> list[float]:
+    """The loss of each step: the mean over this rank's slice of the batch."""
+    rank, local_rank, ranks = torchrun_ranks()  # parallel
+    check(options, ranks, "zero1")  # parallel
+    device = torch_device(options, local_rank)  # parallel
+    dist.init_process_group(dist.get_default_backend_for_device(device))  # parallel
+
+    torch.manual_seed(options.seed)
+    with device:
+        model = Transformer(options)
+    if options.compile:
+        for block in model.blocks:
+            block.compile()
+    # Each rank drops out features of its own.
+    torch.manual_seed(options.seed + rank)  # parallel
+    model = DistributedDataParallel(model, bucket_cap_mb=options.bucket_mb, gradient_as_bucket_view=True)  # parallel
+    fused = device.type == "cuda"
+    adamw = {"lr": options.lr, "betas": (0.9, 0.95), "weight_decay": 0.1, "fused": fused}  # parallel
+    optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW, **adamw)  # parallel
+    faults = TorchFaults(options, model, device)
+
+    def fetch(step: int) -> torch.Tensor:
+        batch = micro_batches(options, step, rank, ranks)  # parallel
+        return torch.from_numpy(batch).to(device, torch.long)
+
+    def accumulate_gradients(batch: torch.Tensor) -> torch.Tensor:
+        loss = torch.zeros((), device=device)
+        for number, tokens in enumerate(batch, start=1):  # parallel
+            # Gradients are averaged once per step, with the last micro-batch.
+            with nullcontext() if number == options.accumulate else model.no_sync():  # parallel
+                with torch.autocast(device.type, torch.bfloat16, enabled=options.precision == "bf16"):
+                    part = model(tokens) / options.accumulate
+                part.backward()
+            loss += part.detach()
+        return loss
+
+    if options.compile:
+        with watch.compiling("the blocks"):
+            accumulate_gradients(fetch(0))
+        optimizer.zero_grad()
+    watch.started(parameters=lambda: model, optimizer=lambda: optimizer)
+
+    losses = []
+    for step in range(options.steps):
+        with watch.step(step):
+            batch = watch.batch(partial(fetch, step))
+            faults.strike(step)
+            loss = accumulate_gradients(batch)
+            optimizer.step()
+            losses.append(watch.loss(loss))
+        optimizer.zero_grad()
+    watch.finished()
+    # Gloo keeps the tensors of its last call, here parameters, and ends badly with them: it must not be a broadcast.
+    dist.barrier()  # parallel
+    dist.destroy_process_group()  # parallel
+    return losses
+
+
+if __name__ == "__main__":
+    by_hand(train, Watch())
