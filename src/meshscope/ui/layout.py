@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 MARGIN = 1
 GAP = 3
 LEAST_WIDTH = 36
+WIDE_ENOUGH = 48
+"""A fourth column comes only where each has this many cells."""
+
 LEAST_HEIGHT = 9
 TALL_ENOUGH = 13
 """Two rows may be low; a third comes only where each has this many lines, else panels take turns."""
@@ -95,9 +98,16 @@ def _above_strip(area: Rect, names: Sequence[str]) -> dict[str, Rect]:
 
 
 def _grid(area: Rect, count: int) -> tuple[int, int]:
+    """Columns and rows of seats; a fourth column only where some panels would find no seat without it."""
     columns = max(min((area.width + GAP) // (LEAST_WIDTH + GAP), 3, count), 1)
-    rows = max(min(-(-count // columns), max(min(area.height // LEAST_HEIGHT, 2), area.height // TALL_ENOUGH)), 1)
+    rows = _rows(area, columns, count)
+    if columns * rows < count and (area.width + GAP) // 4 - GAP >= WIDE_ENOUGH:
+        return 4, _rows(area, 4, count)
     return columns, rows
+
+
+def _rows(area: Rect, columns: int, count: int) -> int:
+    return max(min(-(-count // columns), max(min(area.height // LEAST_HEIGHT, 2), area.height // TALL_ENOUGH)), 1)
 
 
 def _seated(area: Rect, columns: int, names: Sequence[str]) -> dict[str, Rect]:

@@ -19,7 +19,9 @@ import numpy.typing as npt
 from meshscope.analysis.findings.rule import Finding, Rule
 from meshscope.analysis.flight_words import ranks_words
 from meshscope.analysis.steps import WARM_UP_STEPS
+from meshscope.recording.entries import TraceWritten
 from meshscope.run import Run
+from meshscope.samples import StepTable
 from meshscope.units import percent, size
 
 FEWEST = 12
@@ -80,22 +82,28 @@ def _more(ranks: list[int]) -> tuple[str, ...]:
 
 def _all(run: Run) -> Iterator[_Series]:
     table = run.steps
+    written: dict[int, list[TraceWritten]] = {}
+    for entry in run.traces:
+        written.setdefault(entry.rank, []).append(entry)
+    first = int(table.step.min()) + WARM_UP_STEPS if len(table) else 0
     for rank in np.unique(table.rank).tolist():
-        mine = table.where((table.rank == rank) & (table.step >= table.step.min() + WARM_UP_STEPS))
+        own = table.of(rank)
+        mine = own.where(own.step >= first)
         counted = mine.where(mine.allocated_bytes >= 0)
         if len(counted):
             held = counted.allocated_bytes.astype(np.float64)
             yield _Series(rank, held, len(counted), "allocated", 0.05, 32_000_000, held)
         elif len(mine):
-            yield _resident(run, rank, int(mine.start_ns.min()), int(mine.end_ns.max()), len(mine))
+            yield _resident(run, rank, mine, _profiled(own, written.get(rank, [])))
 
 
-def _resident(run: Run, rank: int, start_ns: int, end_ns: int, steps: int) -> _Series:
+def _resident(run: Run, rank: int, mine: StepTable, profiled: _Stretches) -> _Series:
     """What a process holds, as it would be if it had neither grown nor shrunk while a profiler was at work."""
+    start_ns, end_ns, steps = int(mine.start_ns.min()), int(mine.end_ns.max()), len(mine)
     at_ns, value = run.samples.series(f"rank {rank}", "rss_bytes")
     inside = (at_ns >= start_ns) & (at_ns < end_ns)
     at_ns, value = at_ns[inside], value[inside]
-    is_free = ~_profiled(run, rank).overlaps(at_ns[:-1], at_ns[1:])
+    is_free = ~profiled.overlaps(at_ns[:-1], at_ns[1:])
     grown = np.concatenate(([0.0], np.cumsum(np.diff(value)[is_free])))
     return _Series(rank, value[:1] + grown if len(value) else value, steps, "resident", 0.2, 64_000_000, value)
 
@@ -113,9 +121,8 @@ class _Stretches:
         return np.asarray(touch.any(axis=1), dtype=np.bool_)
 
 
-def _profiled(run: Run, rank: int) -> _Stretches:
-    mine = run.steps.where((run.steps.rank == rank) & run.steps.is_profiled)
-    written = [entry for entry in run.traces if entry.rank == rank]
+def _profiled(own: StepTable, written: list[TraceWritten]) -> _Stretches:
+    mine = own.where(own.is_profiled)
     stop_ns = np.array([entry.t_ns for entry in written], dtype=np.int64)
     held_ns = np.array([entry.stop_ns for entry in written], dtype=np.int64)
     return _Stretches(
@@ -129,7 +136,8 @@ def _quarters(value: Floats) -> Floats:
 
 def _growth_bytes(series: _Series) -> float:
     """From the first quarter's median to the last one's; 0 where it is no leak."""
-    if len(series.value) < FEWEST:
+    # Most hold what they held: a median lies between the least and the most.
+    if len(series.value) < FEWEST or np.ptp(series.value) < series.least_bytes:
         return 0.0
     level, seen = _quarters(series.value), _quarters(series.seen)
     grown, rises = float(level[-1] - level[0]), np.diff(level)
