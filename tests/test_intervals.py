@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meshscope.intervals import Intervals, complement, difference, intersection, union, window
+from meshscope.intervals import Intervals, common_ns, complement, difference, intersection, union, window
 
 Pairs = list[tuple[int, int]]
 
@@ -74,3 +74,10 @@ def test_a_window_keeps_what_lies_inside(drawn: Pairs, start: int, end: int) -> 
 
 def test_intervals_that_touch_become_one() -> None:
     assert intervals([(0, 5), (5, 9)]).start_ns.tolist() == [0]
+
+
+@given(st.lists(st.tuples(pairs, pairs), max_size=5))
+def test_what_pairs_have_in_common_is_added_up_in_one_go(drawn: list[tuple[Pairs, Pairs]]) -> None:
+    ones, others = ([intervals(pair[which]) for pair in drawn] for which in (0, 1))
+    each = (intersection(one, other).total_ns for one, other in zip(ones, others, strict=True))
+    assert common_ns(ones, others) == sum(each)

@@ -78,7 +78,8 @@ class StepTable:
 
     def of(self, rank: int) -> StepTable:
         """The rows of one rank, as views."""
-        start, end = np.searchsorted(self.rank, (rank, rank + 1)).tolist()
+        number = np.int32(rank)  # any other type has the whole column turned into it
+        start, end = (int(np.searchsorted(self.rank, number, side)) for side in ("left", "right"))
         return StepTable(**{name: getattr(self, name)[start:end] for name in STEP_COLUMNS})
 
     def where(self, keep: npt.NDArray[np.bool_] | npt.NDArray[np.integer[Any]]) -> StepTable:

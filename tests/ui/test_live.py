@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from typing import Any
 
 import made
 import pytest
+from textual.events import Key
 
 from meshscope.recording.entries import StepDone
 from meshscope.recording.journal import Journal
@@ -72,10 +72,16 @@ def write_steps(folder: Path, stop: threading.Event) -> None:
             return
 
 
+def title(stage: Any, number: str) -> str:
+    """The title line of a panel by its number: a thick rule is the focus."""
+    name = next(panel.name for panel in stage.watch._panels if panel.number == int(number))
+    return str(stage.watch._view(stage.watch._panel(name)).lines[0])
+
+
 async def test_a_slow_question_is_alone_in_flight_asked_of_the_newest_next_and_holds_up_no_key(
     live: Path, staged: Staged
 ) -> None:
-    async with staged(live, fps=4.0) as stage:
+    async with staged(live, fps=4.0, rests=False) as stage:
         view = stage.watch._view(stage.watch._panel("steptime"))
         slow = Slow(view.panel)
         view.asking.panel = replace(view.panel, question=slow)
@@ -83,14 +89,14 @@ async def test_a_slow_question_is_alone_in_flight_asked_of_the_newest_next_and_h
             await asyncio.sleep(0.02)
         took_ms = []
         for key in ("3", "2", "6", "3", "2", "6", "3", "2", "6"):
-            before = stage.text()
             begun = time.perf_counter()
-            await stage.pilot.press(key)
-            while stage.text() == before:
+            stage.app.post_message(Key(key, key))  # as the driver does; the pilot would wait for every answer
+            while "━" not in title(stage, key):
                 await asyncio.sleep(0)
             took_ms.append((time.perf_counter() - begun) * 1000)
         assert slow.in_flight == 1, "the keys were pressed beside it"
-        assert statistics.median(took_ms) < 50, took_ms
+        # A third of them, since whatever else the machine does may hold up some: the question would hold up all.
+        assert sorted(took_ms)[2] < 50, took_ms
         async with asyncio.timeout(3 * SLOW_S):
             while len(slow.steps_seen) < 2:
                 await asyncio.sleep(0.02)
@@ -101,7 +107,7 @@ async def test_a_slow_question_is_alone_in_flight_asked_of_the_newest_next_and_h
 
 
 async def test_what_is_written_is_on_the_screen_within_a_second_at_the_usual_pace(live: Path, staged: Staged) -> None:
-    async with staged(live, fps=4.0) as stage:
+    async with staged(live, fps=4.0, rests=False) as stage:
         took_s = []
         for number in range(3):
             text = f"checkpoint {number} written"

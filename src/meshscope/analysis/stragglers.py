@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -151,13 +151,12 @@ def _most_ns(found: Waiting) -> Counter[int]:
 
 
 def _straggler(rank: RankWait, case: _Case) -> Straggler | None:
-    waits = waits_for(rank.rank, case.found)
-    held = held_up(rank.rank, case.found)
-    waiters = {window.rank for window in waits}
-    held_ns = sum(one.total_ns for one in held.values()) / max(len(waiters), 1)
+    held = _for(rank.rank, case.found)
+    waiters = {window.rank for window in held}
+    held_ns = sum(one.idle_ns for one in held.values()) / max(len(waiters), 1)
     if held_ns < case.least_frac * case.of_ns:
         return None
-    cost_ns = sum(one.total_ns for one in waits.values()) / len(waiters)
+    cost_ns = sum(one.waits_ns for one in held.values()) / len(waiters)
     late_steps = _late_steps(rank.rank, case.late)
     journal = _beyond_chance(rank.rank, case)
     extra = _extra(rank.rank, case)
@@ -206,6 +205,7 @@ def _traces_show(rank: RankWait, late_steps: int, extra: Extra | None, case: _Ca
     return late_steps >= FEWEST_STEPS and rank.rank in case.regular
 
 
+@lru_cache(maxsize=4096)
 def _is_often(times: int, of: int, ranks: int) -> bool:
     """Whether some one of equals would be the last so many times of so many, or more, in one of fifty cases at most."""
     odds = 1 / ranks
@@ -280,6 +280,8 @@ class _Held:
 
     waits: Intervals
     idle: Intervals
+    waits_ns: int
+    idle_ns: int
 
 
 _known: WeakKeyDictionary[WindowWaits, dict[int, _Held]] = WeakKeyDictionary()
@@ -291,7 +293,8 @@ def _held(rank: int, window: Window, waits: WindowWaits) -> _Held:
     if rank not in known:
         rows = waits.last_rank == rank
         told = waits.waiting(rows) if rows.any() else EMPTY
-        known[rank] = _Held(told, difference(told, window.spans.busy(Kind.COMPUTE)) if len(told) else EMPTY)
+        idle = difference(told, window.spans.busy(Kind.COMPUTE)) if len(told) else EMPTY
+        known[rank] = _Held(told, idle, told.total_ns, idle.total_ns)
     return known[rank]
 
 
@@ -302,13 +305,9 @@ def _for(rank: int, found: Waiting) -> dict[Window, _Held]:
     return {window: held for window, held in each.items() if window.rank in waiters}
 
 
-def waits_for(rank: int, found: Waiting) -> dict[Window, Intervals]:
-    """When windows of other ranks wait for this one; of those that do, or whose rank does in another window."""
-    return {window: held.waits for window, held in _for(rank, found).items()}
-
-
 def held_up(rank: int, found: Waiting) -> dict[Window, Intervals]:
-    """The same, of the time in which they compute nothing: what it costs."""
+    """When windows of other ranks wait for this one and compute nothing: what it costs. Of those that wait for it, or
+    whose rank does in another window."""
     return {window: held.idle for window, held in _for(rank, found).items()}
 
 

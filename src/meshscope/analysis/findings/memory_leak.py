@@ -34,6 +34,7 @@ _FIX_JAX = """losses.append(float(loss))   # a number, not an array on the devic
 step = jax.jit(step, donate_argnums=(0, 1))   # reuse the old state's"""
 
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -88,18 +89,19 @@ def _all(run: Run) -> Iterator[_Series]:
     first = int(table.step.min()) + WARM_UP_STEPS if len(table) else 0
     for rank in np.unique(table.rank).tolist():
         own = table.of(rank)
-        mine = own.where(own.step >= first)
-        counted = mine.where(mine.allocated_bytes >= 0)
-        if len(counted):
-            held = counted.allocated_bytes.astype(np.float64)
-            yield _Series(rank, held, len(counted), "allocated", 0.05, 32_000_000, held)
-        elif len(mine):
-            yield _resident(run, rank, mine, _profiled(own, written.get(rank, [])))
+        is_warm = own.step >= first
+        allocated_bytes = own.allocated_bytes[is_warm & (own.allocated_bytes >= 0)]
+        if len(allocated_bytes):
+            held = allocated_bytes.astype(np.float64)
+            yield _Series(rank, held, len(held), "allocated", 0.05, 32_000_000, held)
+        elif is_warm.any():
+            yield _resident(run, rank, own, is_warm, _profiled(own, written.get(rank, [])))
 
 
-def _resident(run: Run, rank: int, mine: StepTable, profiled: _Stretches) -> _Series:
+def _resident(run: Run, rank: int, own: StepTable, is_warm: Bools, profiled: _Stretches) -> _Series:
     """What a process holds, as it would be if it had neither grown nor shrunk while a profiler was at work."""
-    start_ns, end_ns, steps = int(mine.start_ns.min()), int(mine.end_ns.max()), len(mine)
+    start_ns, end_ns = int(own.start_ns[is_warm].min()), int(own.end_ns[is_warm].max())
+    steps = int(is_warm.sum())
     at_ns, value = run.samples.series(f"rank {rank}", "rss_bytes")
     inside = (at_ns >= start_ns) & (at_ns < end_ns)
     at_ns, value = at_ns[inside], value[inside]
@@ -122,12 +124,10 @@ class _Stretches:
 
 
 def _profiled(own: StepTable, written: list[TraceWritten]) -> _Stretches:
-    mine = own.where(own.is_profiled)
+    start_ns, end_ns = own.start_ns[own.is_profiled], own.end_ns[own.is_profiled]
     stop_ns = np.array([entry.t_ns for entry in written], dtype=np.int64)
     held_ns = np.array([entry.stop_ns for entry in written], dtype=np.int64)
-    return _Stretches(
-        np.concatenate((mine.start_ns, stop_ns - held_ns)), np.concatenate((mine.end_ns, stop_ns)).astype(np.int64)
-    )
+    return _Stretches(np.concatenate((start_ns, stop_ns - held_ns)), np.concatenate((end_ns, stop_ns)))
 
 
 def _quarters(value: Floats) -> Floats:
