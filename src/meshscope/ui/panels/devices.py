@@ -128,7 +128,7 @@ def _grouped(answer: Sensors, room: int, frame: Frame) -> list[Line]:
 
 def _shares(groups: Sequence[DeviceGroup], room: int) -> list[int]:
     """How many devices of each group are shown by themselves: the lines that are left, in turn; none that is alike."""
-    wanted = [len(group.members) if group.maximum > group.minimum else 0 for group in groups]
+    wanted = [_apart(group) for group in groups]
     given = [0] * len(groups)
     left = room - len(groups)
     while left > 0 and any(given[at] < wanted[at] for at in range(len(groups))):
@@ -137,6 +137,17 @@ def _shares(groups: Sequence[DeviceGroup], room: int) -> list[int]:
                 given[at] += 1
                 left -= 1
     return given
+
+
+def _apart(group: DeviceGroup) -> int:
+    """How many are at least half as far from the median as the furthest, and by enough to be seen in the figure."""
+    if len(group.members) == 1:
+        return 0
+    furthest = abs(group.members[0].last - group.median)
+    middle = value(group.median, group.field)
+    return sum(
+        2 * abs(one.last - group.median) >= furthest and value(one.last, group.field) != middle for one in group.members
+    )
 
 
 def _title(group: DeviceGroup) -> str:

@@ -104,7 +104,7 @@ def _summary(found: Steps, frame: Frame) -> list[Piece]:
         (" first", "quiet"),
     ]
     compiled: list[Piece] = []
-    if not math.isnan(found.compile_ns):
+    if found.compile_ns > 0:
         compiled = [(duration(found.compile_ns), Cited("text", "compile")), (" compiling", "quiet")]
     mark: list[Piece] = [("▴", "profiled"), (" profiled", "quiet")] if found.profiled else []
     last = [*compiled, *([("   ", "text")] if compiled and mark else []), *mark]
@@ -160,8 +160,13 @@ def _throughput(pace: Pace, width: int, tall: int, frame: Frame) -> list[Line]:
     so_far = given.value[: int(np.flatnonzero(~np.isnan(given.value))[-1]) + 1]
     bars = skyline(so_far, width, frame.look, low=low, high=high, height=tall)
     marked = {0: high, tall - 1: low} if tall > 1 else {}
-    labels = [right(rate(marked[at]) if at in marked else "", _GUTTER - 1) + " " for at in range(tall)]
+    labels = [right(_brief(marked[at]) if at in marked else "", _GUTTER - 1) + " " for at in range(tall)]
     return [[(label, "quiet"), *bar] for label, bar in zip(labels, bars, strict=True)]
+
+
+def _brief(value: float) -> str:
+    """A rate in at most five cells."""
+    return rate(value) if value < 9999.5 else f"{value / 1000:.0f}k" if value < 999_500 else f"{value / 1e6:.3g}M"
 
 
 def _under(found: Steps, frame: Frame) -> list[Piece]:

@@ -29,7 +29,7 @@ from meshscope.units import UNKNOWN, counted, duration, milliseconds, printable
 
 _COLUMNS = (
     Column("rank", "rank", 6),
-    Column("late", "late", 6, is_text=True, grows=True, most=160, least=4, gap=1),
+    Column("late", "late", 6, is_text=True, grows=True, most=240, least=4, gap=1),
     Column("wait", "wait ms", 7, gap=1),
     Column("transfer", "transfer ms", 11, rank=2, gap=1),
     Column("held", "holds up ms", 11, rank=3, gap=1),
@@ -90,7 +90,7 @@ def draw(answer: Lates, frame: Frame) -> list[Strip]:
     if not found.rows:
         return note(_empty(answer), frame)
     foot = 1 + (frame.height >= _TALL) + (frame.height >= _TALLER)
-    most = max(frame.height - foot - 1 - min(len(found.rows), _FEWEST_ROWS), 1)
+    most = max(min(frame.height - foot - 1 - min(len(found.rows), _FEWEST_ROWS), frame.height // 3), 1)
     said = wrapped(printable(found.words[:1].upper() + found.words[1:]), max(frame.width - 1, 1), most)
     lines: list[Line] = [[(" " + line, "warn" if found.is_bad else "text")] for line in said]
     shown = _shown(answer, frame.height - len(lines) - 1 - foot)
@@ -124,7 +124,8 @@ def _shown(answer: Lates, room: int) -> list[_Named]:
     rows = answer.found.rows
     if len(rows) <= room or room < 1:
         return [_Named(str(one.rank), one) for one in rows[: max(room, 0)]]
-    alone = min(max(named_late(answer.found), _FEWEST_ALONE), room - max(room // 3, 1)) if room > 1 else 1
+    late = max(named_late(answer.found), _FEWEST_ALONE)
+    alone = min(late, room - 1 if late < room else room - room // 3) if room > 1 else 1
     shown = [_Named(str(one.rank), one) for one in answer.worst[:alone]]
     if room == 1:
         return shown
