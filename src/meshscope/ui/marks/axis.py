@@ -15,7 +15,7 @@ def across(total: int, width: int, unit: str, *, gutter: int = 0, role: str = "q
     """
     text = [" "] * width
     room = width - len(unit) - 1 if unit and width - len(unit) - 1 > len(str(total)) else width
-    by = _by(total, room)
+    by = _by(total, width)
     for number in range(0, total, by):
         label = str(number)
         at = number * width // max(total, 1)
@@ -27,12 +27,12 @@ def across(total: int, width: int, unit: str, *, gutter: int = 0, role: str = "q
     return [(" " * gutter, "text"), ("".join(text), role)]
 
 
-def _by(total: int, room: int) -> int:
+def _by(total: int, width: int) -> int:
     """The least of 1, 2, 5, 10, … that leaves room between two numbers."""
     power = 1
     while True:
         for step in _STEPS:
             by = step * power
-            if by >= total or by * room // total >= len(str(total - 1)) + _APART:
+            if by >= total or by * width // total >= len(str(total - 1)) + _APART:
                 return by
         power *= 10

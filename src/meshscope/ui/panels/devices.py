@@ -10,7 +10,7 @@ from textual.strip import Strip
 
 from meshscope.analysis.devices import DeviceField, DeviceGroup, device_groups, devices
 from meshscope.run import Run
-from meshscope.ui.marks.cells import Line, Piece, clip, left, right, strips, wrapped
+from meshscope.ui.marks.cells import Line, Piece, left, longest, right, strips, wrapped
 from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.sparkline import sparkline
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
@@ -42,7 +42,10 @@ _WRITTEN: dict[str, Callable[[float], str]] = {
 
 _FIGURE, _TAIL, _REACH = 11, 16, 24
 _SLICES = 240
-_FURTHEST = " a line of many: their mean, the median now; below it those furthest from that"
+_FURTHEST = (
+    " a line of many: their mean, the median now; below it those furthest from that",
+    " of many: mean, median now, furthest",
+)
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ def _grouped(answer: Sensors, room: int, frame: Frame) -> list[Line]:
     if len(groups) < len(answer.groups):
         return [*lines, [(f" … {len(answer.groups) - len(groups)} more fields", "quiet")]]
     if any(furthest for _, furthest in each) and len(lines) < room:
-        lines.append([(clip(_FURTHEST, frame.width), "faint")])
+        lines.append([(longest(_FURTHEST, frame.width), "faint")])
     return lines
 
 

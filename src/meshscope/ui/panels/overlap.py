@@ -99,7 +99,9 @@ def _reading(kind: CollectiveOverlap, width: int) -> str:
     name, busy = printable(kind.name), milliseconds(kind.busy_ns)
     figures = f"{milliseconds(kind.exposed_ns)} of its {busy} ms ({percent(ratio(kind.exposed_ns, kind.busy_ns))})"
     each = " in a step of a rank" if kind.steps else " in a window of a rank"
-    return longest((f"Most exposed: {name}, {figures}{each}", f"Most exposed: {name}, {figures}", figures), width)
+    return longest(
+        (f"Most exposed: {name}, {figures}{each}", f"Most exposed: {name}, {figures}", f"exposed: {figures}"), width
+    )
 
 
 def _by_rank(answer: Overlaps, longest_ns: float, columns: tuple[Placed, ...], frame: Frame, room: int) -> list[Line]:

@@ -93,16 +93,9 @@ def _loss(found: Steps, width: int, frame: Frame) -> list[Line]:
 
 
 def _summary(found: Steps, frame: Frame) -> list[Piece]:
-    figures: list[Piece] = [
-        (" ", "text"),
-        (milliseconds(found.median_ns), Cited("strong", "step_time")),
-        (_spread(found, frame), "quiet"),
-        (" ms median  ", "quiet"),
-        (milliseconds(found.p95_ns), Cited("text", "step_time.p95")),
-        (" p95  ", "quiet"),
-        (milliseconds(found.first_ns), Cited("text", "step_time.first")),
-        (" first", "quiet"),
-    ]
+    figures = _figures(found, _spread(found, frame))
+    if cells(figures) > frame.width:
+        figures = _figures(found, "")
     compiled: list[Piece] = []
     if found.compile_ns > 0:
         compiled = [(duration(found.compile_ns), Cited("text", "compile")), (" compiling", "quiet")]
@@ -112,6 +105,19 @@ def _summary(found: Steps, frame: Frame) -> list[Piece]:
         if frame.width >= 60 and cells(figures) + 2 + cells(tail) <= frame.width:
             return ends(figures, tail, frame.width)
     return figures
+
+
+def _figures(found: Steps, spread_ms: str) -> list[Piece]:
+    return [
+        (" ", "text"),
+        (milliseconds(found.median_ns), Cited("strong", "step_time")),
+        (spread_ms, "quiet"),
+        (" ms median  ", "quiet"),
+        (milliseconds(found.p95_ns), Cited("text", "step_time.p95")),
+        (" p95  ", "quiet"),
+        (milliseconds(found.first_ns), Cited("text", "step_time.first")),
+        (" first", "quiet"),
+    ]
 
 
 def _spread(found: Steps, frame: Frame) -> str:
