@@ -96,12 +96,11 @@ def draw(answer: Overlaps, frame: Frame) -> list[Strip]:
 
 def _reading(kind: CollectiveOverlap, width: int) -> str:
     """What is most exposed, as a share of what."""
-    name, busy = printable(kind.name), milliseconds(kind.busy_ns)
-    figures = f"{milliseconds(kind.exposed_ns)} of its {busy} ms ({percent(ratio(kind.exposed_ns, kind.busy_ns))})"
+    name, exposed, busy = printable(kind.name), milliseconds(kind.exposed_ns), milliseconds(kind.busy_ns)
+    share = percent(ratio(kind.exposed_ns, kind.busy_ns))
+    most = f"Most exposed: {name}, {exposed} of its {busy} ms ({share})"
     each = " in a step of a rank" if kind.steps else " in a window of a rank"
-    return longest(
-        (f"Most exposed: {name}, {figures}{each}", f"Most exposed: {name}, {figures}", f"exposed: {figures}"), width
-    )
+    return longest((most + each, most, f"exposed: {exposed} of {busy} ms ({share})"), width)
 
 
 def _by_rank(answer: Overlaps, longest_ns: float, columns: tuple[Placed, ...], frame: Frame, room: int) -> list[Line]:
