@@ -23,10 +23,9 @@ def per_window(measure: Callable[[Asked], Part]) -> Callable[[Asked], Part]:
 
     @wraps(measure)
     def remembered(asked: Asked) -> Part:
-        part = known.get(asked)
-        if part is None:
-            part = known[asked] = measure(asked)
-        return part
+        if asked not in known:  # None is an answer too
+            known[asked] = measure(asked)
+        return known[asked]
 
     return remembered
 

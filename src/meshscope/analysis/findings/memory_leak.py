@@ -27,6 +27,7 @@ from meshscope.units import percent, size
 FEWEST = 12
 QUARTERS = 4
 STEADY_FRAC = 0.5
+_LEAST_RESIDENT_BYTES = 64_000_000
 
 _FIX = """losses.append(loss.item())   # a number, not a tensor with its graph
 total += loss.detach()       # the same for sums"""
@@ -94,8 +95,14 @@ def _all(run: Run) -> Iterator[_Series]:
         if len(allocated_bytes):
             held = allocated_bytes.astype(np.float64)
             yield _Series(rank, held, len(held), "allocated", 0.05, 32_000_000, held)
-        elif is_warm.any():
+        elif is_warm.any() and _has_grown(run, rank):
             yield _resident(run, rank, own, is_warm, _profiled(own, written.get(rank, [])))
+
+
+def _has_grown(run: Run, rank: int) -> bool:
+    """Whether a process held at some time so much more than at another that it may be a leak: most do not."""
+    _, value = run.samples.series(f"rank {rank}", "rss_bytes")
+    return len(value) >= FEWEST and bool(np.ptp(value) >= _LEAST_RESIDENT_BYTES)
 
 
 def _resident(run: Run, rank: int, own: StepTable, is_warm: Bools, profiled: _Stretches) -> _Series:
@@ -107,7 +114,9 @@ def _resident(run: Run, rank: int, own: StepTable, is_warm: Bools, profiled: _St
     at_ns, value = at_ns[inside], value[inside]
     is_free = ~profiled.overlaps(at_ns[:-1], at_ns[1:])
     grown = np.concatenate(([0.0], np.cumsum(np.diff(value)[is_free])))
-    return _Series(rank, value[:1] + grown if len(value) else value, steps, "resident", 0.2, 64_000_000, value)
+    return _Series(
+        rank, value[:1] + grown if len(value) else value, steps, "resident", 0.2, _LEAST_RESIDENT_BYTES, value
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +145,7 @@ def _quarters(value: Floats) -> Floats:
 
 def _growth_bytes(series: _Series) -> float:
     """From the first quarter's median to the last one's; 0 where it is no leak."""
-    # Most hold what they held: a median lies between the least and the most.
-    if len(series.value) < FEWEST or np.ptp(series.value) < series.least_bytes:
+    if len(series.value) < FEWEST:
         return 0.0
     level, seen = _quarters(series.value), _quarters(series.seen)
     grown, rises = float(level[-1] - level[0]), np.diff(level)
