@@ -6,7 +6,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meshscope.intervals import Intervals, complement, covered_ns, difference, intersection, union, window
+from meshscope.intervals import (
+    Intervals,
+    common_ns,
+    complement,
+    covered_ns,
+    difference,
+    intersection,
+    union,
+    window,
+)
 
 Pairs = list[tuple[int, int]]
 
@@ -81,3 +90,10 @@ def test_how_much_is_covered_counts_the_ticks_in_each_stretch(drawn: Pairs, stre
     bounds = np.array([(min(ends), max(ends)) for ends in stretches], dtype=np.int64).reshape(-1, 2)
     counted = covered_ns(intervals(drawn), bounds[:, 0], bounds[:, 1])
     assert counted.tolist() == [len(drawn_ticks(drawn) & set(range(start, end))) for start, end in bounds.tolist()]
+
+
+@given(st.lists(st.tuples(pairs, pairs), max_size=5))
+def test_what_pairs_have_in_common_is_added_up_in_one_go(drawn: list[tuple[Pairs, Pairs]]) -> None:
+    ones, others = ([intervals(pair[which]) for pair in drawn] for which in (0, 1))
+    each = (intersection(one, other).total_ns for one, other in zip(ones, others, strict=True))
+    assert common_ns(ones, others) == sum(each)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,11 +31,23 @@ class SampleTable:
 
     def series(self, device: str, field: str) -> tuple[Ints, Floats]:
         """Times and values of one field of one device, each of shape (k,), in time order."""
-        if device not in self.devices or field not in self.fields:
-            return np.empty(0, dtype=np.int64), np.empty(0)
-        keep = (self.device == self.devices.index(device)) & (self.field == self.fields.index(field))
-        order = np.argsort(self.time_ns[keep], kind="stable")
-        return self.time_ns[keep][order], self.value[keep][order]
+        rows = self._rows.get((device, field), np.empty(0, dtype=np.int64))
+        return self.time_ns[rows], self.value[rows]
+
+    def each(self) -> Iterator[tuple[str, str]]:
+        """Every (device, field) that was read, by device, then field, in the order of their names here."""
+        return iter(self._rows)
+
+    @cached_property
+    def _rows(self) -> dict[tuple[str, str], Ints]:
+        """The rows of each series: found in one pass, since there may be thousands of devices."""
+        key = self.device.astype(np.int64) * len(self.fields) + self.field
+        is_in_order = bool((self.time_ns[1:] >= self.time_ns[:-1]).all())
+        order = np.argsort(key, kind="stable") if is_in_order else np.lexsort((self.time_ns, key))
+        key = key[order]
+        bounds = [0, *(np.flatnonzero(np.diff(key)) + 1).tolist(), len(key)] if len(key) else []
+        places = ((divmod(int(key[start]), len(self.fields)), order[start:end]) for start, end in pairwise(bounds))
+        return {(self.devices[device], self.fields[field]): rows for (device, field), rows in places}
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +75,12 @@ class StepTable:
 
     def __len__(self) -> int:
         return len(self.rank)
+
+    def of(self, rank: int) -> StepTable:
+        """The rows of one rank, as views."""
+        number = np.int32(rank)  # any other type has the whole column turned into it
+        start, end = (int(np.searchsorted(self.rank, number, side)) for side in ("left", "right"))
+        return StepTable(**{name: getattr(self, name)[start:end] for name in STEP_COLUMNS})
 
     def where(self, keep: npt.NDArray[np.bool_] | npt.NDArray[np.integer[Any]]) -> StepTable:
         """The rows that a mask keeps, or the rows of some numbers in their order."""

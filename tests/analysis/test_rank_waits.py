@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from meeting import MS, met, run_of
 
-from meshscope.analysis.rank_waits import RankWaits, binned, median_row, rank_waits, worst_first
+from meshscope.analysis.rank_waits import RankWaits, bands, binned, named_late, per_cell, rank_waits, worst_first
 from meshscope.run import Run
 
 STEPS = 8
@@ -82,13 +82,33 @@ def test_one_rank_of_two_and_a_trace_without_collectives_say_why_nothing_is_know
     assert "the traces hold no collective" in rank_waits(replace(whole, windows=())).why
 
 
-def test_the_latest_come_first_and_the_others_are_one_row_of_medians() -> None:
+def test_the_latest_come_first() -> None:
     found = rank_waits(cases([[0] * STEPS, [20, 40] * 4, [5] * STEPS, [0] * STEPS, [0] * STEPS]))
-    worst = worst_first(found)
-    assert [row.rank for row in worst][:2] == [1, 2]
-    rest = median_row(worst[2:])
-    assert (rest.rank, rest.wait_ns, rest.last) == (-1, 30 * MS, 0)
-    assert not rest.late_frac.any()
+    assert [row.rank for row in worst_first(found)][:2] == [1, 2]
+
+
+def test_neighbours_are_folded_to_the_latest_of_them_with_median_figures() -> None:
+    found = rank_waits(cases([[0] * STEPS, [20, 40] * 4, [5] * STEPS, [0] * STEPS, [0] * STEPS]))
+    first, second, third = bands(found.rows, 3)
+    assert [(band.first, band.last, band.count) for band in (first, second, third)] == [(0, 1, 2), (2, 3, 2), (4, 4, 1)]
+    assert first.row.late_frac.tolist() == found.rows[1].late_frac.tolist()
+    assert second.row.late_frac.tolist() == found.rows[2].late_frac.tolist()
+    assert not third.row.late_frac.any()
+    # Rank 0 waits for rank 1 in every step, which itself waits for nobody: 30 ms in the mean, and half of that.
+    assert (first.row.wait_ns, third.row.wait_ns, first.row.last) == (15 * MS, 30 * MS, 4)
+    assert [band.count for band in bands(found.rows, 1)] == [5]
+    assert bands((), 3) == ()
+
+
+def test_those_that_are_late_in_the_mean_are_counted() -> None:
+    # 2 % of a step is about 2 ms here: two ranks are late by more in the mean, one only now and then.
+    late = cases([[0] * STEPS, [20, 40] * 4, [5] * STEPS, [0, 0, 0, 0, 0, 0, 0, 8], [0] * STEPS])
+    assert named_late(rank_waits(late)) == 2
+    assert named_late(RankWaits()) == 0
+
+
+def test_as_many_steps_share_a_cell_as_a_power_of_two() -> None:
+    assert [per_cell(12, cells) for cells in (12, 11, 6, 5, 1, 0)] == [1, 2, 2, 4, 16, 1]
 
 
 def test_cells_keep_the_worst_of_the_steps_that_share_them() -> None:

@@ -97,6 +97,7 @@ async def _staged(
     wall: Callable[[], int] | None = None,
     at_ns: int | None = None,
     fps: float = 50.0,
+    rests: bool = True,
 ) -> AsyncIterator[Stage]:
     clock = Clock(wall=wall) if wall else Clock()
     playback = Playback(folder, Gallery(folder, wall=clock.wall), clock)
@@ -108,11 +109,15 @@ async def _staged(
     async with app.run_test(size=size) as pilot:
         await pilot.pause()
         stage = Stage(app, pilot, playback)
-        await stage.rest()
+        if rests:
+            await stage.rest()
         yield stage
 
 
 @pytest.fixture
 def staged() -> Callable[..., contextlib.AbstractAsyncContextManager[Stage]]:
-    """``async with staged(folder) as stage``: a watch screen without a terminal. ``at_ns`` pauses it there."""
+    """``async with staged(folder) as stage``: a watch screen without a terminal. ``at_ns`` pauses it there.
+
+    A run that goes on never rests: ``rests=False``.
+    """
     return _staged

@@ -44,7 +44,7 @@ def test_a_snapshot_shows_what_was_held_over_its_history(snapshot: Path) -> None
     assert "53.5 MB peak" in wide
     assert "rank 0 over 96.0 µs, of 53.5 MB" in wide
     assert "2.10 MB held at the start; the allocator holds 3.15 MB, 3.15 MB of it in use; peak: replayed" in wide
-    assert "█" in wide
+    assert "⣿" in wide
     (run,) = open_traces([snapshot]).runs
     assert (
         PANELS["memory"].fresh(PANELS["memory"].question(Scene(None, (run,), selected=run.name))).of

@@ -54,12 +54,16 @@ def test_many_ranks_look_as_they_did(ranks: int, size: str, snapshot: Callable[[
     snapshot(f"waiting-{ranks}-{size}", "\n".join(lines(answered(many(ranks)), SIZES[size])) + "\n")
 
 
-def test_where_ranks_do_not_fit_the_latest_come_first_and_the_rest_is_one_row() -> None:
+def test_where_ranks_do_not_fit_the_latest_come_first_and_the_others_are_folded_in_order() -> None:
     shown = lines(answered(many(64)), SIZES["wide"])
     ranks = [line.split()[0] for line in shown if line.split() and line.split()[-1].endswith("/48")]
     assert ranks[:2] == ["5", "40"]
-    assert ranks[-1] == f"+{64 - len(ranks) + 1}"
-    assert any("the median of n more" in line for line in shown)
+    alone, bands = [int(name) for name in ranks if "–" not in name], [name for name in ranks if "–" in name]
+    assert len(alone) == 3
+    ends = [tuple(map(int, name.split("–"))) for name in bands]
+    assert ends == sorted(ends)
+    assert (ends[0][0], ends[-1][1]) == (0, 63)
+    assert any("the latest of 8 ranks" in line for line in shown)
 
 
 def test_without_colour_and_in_ascii_the_characters_alone_tell_how_late() -> None:
@@ -67,8 +71,8 @@ def test_without_colour_and_in_ascii_the_characters_alone_tell_how_late() -> Non
         shown = lines(answered(many(64)), SIZES["middle"], look)
         signs = "·░▒▓█" if not look.is_ascii else ".:+*#"
         first, second = (next(line for line in shown if line.split()[:1] == [rank]) for rank in ("5", "40"))
-        assert first.split()[1] == signs[3] * 24  # 60 of about 350 ms in each of twelve steps, two cells each
-        assert second.split()[1] == (signs[2] * 2 + signs[0] * 6) * 3
+        assert first.split()[1] == signs[3] * 12  # 60 of about 350 ms in each of twelve steps
+        assert second.split()[1] == (signs[2] + signs[0] * 3) * 3
     assert "".join(shown).isascii()
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from itertools import chain
 
 import numpy as np
 
-from meshscope.analysis.parts import per_window
+from meshscope.analysis.parts import per_pair, per_window
 from meshscope.analysis.waiting import WindowWaits, records_waits, waiting
 from meshscope.intervals import Intervals, union
 from meshscope.run import Run
@@ -93,20 +93,24 @@ def measure(window: Window) -> Part:
 
 
 def combine(parts: Iterable[Part]) -> Part:
-    """Several windows of one rank: the time between them is nobody's idle time."""
-    return reduce(_added, parts)
-
-
-def _added(a: Part, b: Part) -> Part:
+    """Several windows, of one rank or of all: the time between them is nobody's idle time."""
+    parts = list(parts)
     return Part(
-        total=_sum(a.total, b.total),
-        stepped=_sum(a.stepped, b.stepped),
-        steps=a.steps + b.steps,
-        read=a.read + b.read,
-        device=a.device + b.device,
-        dropped=a.dropped + b.dropped,
-        repaired=a.repaired + b.repaired,
+        total=_sum([part.total for part in parts]),
+        stepped=_sum([part.stepped for part in parts]),
+        steps=tuple(chain.from_iterable(part.steps for part in parts)),
+        read=sum(part.read for part in parts),
+        device=sum(part.device for part in parts),
+        dropped=_counted(part.dropped for part in parts),
+        repaired=_counted(part.repaired for part in parts),
     )
+
+
+def _counted(counts: Iterable[Counter[str]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for one in counts:
+        total += one
+    return total
 
 
 @dataclass(frozen=True)
@@ -149,23 +153,26 @@ class _Busy:
         )
 
 
-def _sum(a: Breakdown, b: Breakdown) -> Breakdown:
-    known = a.wait_ns is not None and b.wait_ns is not None
+def _sum(parts: Sequence[Breakdown]) -> Breakdown:
+    waits = [part.wait_ns for part in parts]
     return Breakdown(
-        **{name: getattr(a, name) + getattr(b, name) for name in _SUMMED},
-        wait_ns=a.wait_ns + b.wait_ns if known else None,  # type: ignore[operator]  # both are known
+        **{name: sum(getattr(part, name) for part in parts) for name in _SUMMED},
+        wait_ns=None if None in waits else sum(wait for wait in waits if wait is not None),
     )
 
 
 def per_step(part: Part) -> Breakdown | None:
-    """The mean over complete steps, in whole nanoseconds; None without any.
+    """The mean over complete steps, in whole nanoseconds; None without any."""
+    return _divided(part.stepped, len(part.steps)) if part.steps else None
 
-    The five parts that make up a span are rounded, and everything else is added up from them: so it still adds up.
-    """
-    count = len(part.steps)
-    if not count:
-        return None
-    total = part.stepped
+
+def mean(parts: Sequence[Breakdown]) -> Breakdown:
+    """Of several ranks as one, in whole nanoseconds."""
+    return _divided(_sum(parts), len(parts))
+
+
+def _divided(total: Breakdown, count: int) -> Breakdown:
+    """The five parts that make up a span are rounded, and all else is added up from them: so it still adds up."""
     hidden_ns = round(total.hidden_ns / count)
     exposed_ns = round(total.exposed_ns / count)
     idle_ns = round(total.idle_ns / count)
@@ -200,7 +207,12 @@ def breakdown(run: Run) -> tuple[RankBreakdown, ...]:
 def parts(run: Run) -> dict[Window, Part]:
     """Every window's share of the answer, with the waiting that matching tells."""
     waits = waiting(run).windows
-    return {window: _waited(measure(window), window, waits.get(window)) for window in run.windows}
+    return {window: _whole(window, waits.get(window)) for window in run.windows}
+
+
+@per_pair
+def _whole(window: Window, waits: WindowWaits | None) -> Part:
+    return _waited(measure(window), window, waits)
 
 
 def of_step(run: Run, window: Window, step: int) -> Part:

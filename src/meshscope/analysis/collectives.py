@@ -12,7 +12,7 @@ import numpy.typing as npt
 from meshscope.analysis.bandwidth import algorithm_bytes_per_s, bus_factor
 from meshscope.analysis.calls import devices_of
 from meshscope.analysis.link_sharing import beside_ns_of
-from meshscope.analysis.parts import per_window
+from meshscope.analysis.parts import per_pair, per_window
 from meshscope.analysis.waiting import WindowWaits, charges, waiting
 from meshscope.intervals import Intervals, union
 from meshscope.run import Run
@@ -187,23 +187,32 @@ def collective_rows(run: Run) -> tuple[tuple[CollectiveTotal, tuple[Row, ...]], 
     many = _many_sizes(measure(window) for window in windows)
     found: dict[Key, list[Row]] = {}
     for window in windows:
-        exact, classed = measure(window).pieces, measure_by_class(window).pieces if many else {}
-        pieces = {key: piece for key, piece in exact.items() if key[:2] not in many}
-        pieces |= {key: piece for key, piece in classed.items() if key[:2] in many}
-        for key, piece in pieces.items():
-            found.setdefault(key, []).append((window, piece, _met(piece, window, waits.get(window))))
+        for key, piece, met in _of_window(window, (waits.get(window), many)):
+            found.setdefault(key, []).append((window, piece, met))
     totals = [(_total(key, rows, is_class=key[:2] in many), tuple(rows)) for key, rows in found.items()]
     return tuple(sorted(totals, key=lambda told: _place(told[0])))
+
+
+@per_pair
+def _of_window(
+    window: Window, about: tuple[WindowWaits | None, frozenset[tuple[str, str]]]
+) -> tuple[tuple[Key, Piece, Met], ...]:
+    """Each collective of a window with what the matching adds; those of ``many`` sizes by classes of size."""
+    waits, many = about
+    exact, classed = measure(window).pieces, measure_by_class(window).pieces if many else {}
+    pieces = {key: piece for key, piece in exact.items() if key[:2] not in many}
+    pieces |= {key: piece for key, piece in classed.items() if key[:2] in many}
+    return tuple((key, piece, _met(piece, window, waits)) for key, piece in pieces.items())
 
 
 def _place(total: CollectiveTotal) -> tuple[int, str, str, int]:
     return -total.busy_ns, total.name, total.group, total.size_bytes or -1
 
 
-def _many_sizes(parts: Iterable[Part]) -> set[tuple[str, str]]:
+def _many_sizes(parts: Iterable[Part]) -> frozenset[tuple[str, str]]:
     keys = {key for part in parts for key in part.pieces}
     sizes = Counter(key[:2] for key in keys)
-    return {pair for pair, count in sizes.items() if count > MOST_SIZES}
+    return frozenset(pair for pair, count in sizes.items() if count > MOST_SIZES)
 
 
 def _total(key: Key, rows: list[Row], *, is_class: bool) -> CollectiveTotal:

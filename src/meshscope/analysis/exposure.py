@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from meshscope.analysis.parts import per_run
+from meshscope.analysis.parts import per_pair, per_run
 from meshscope.analysis.waiting import WindowWaits, records_waits, waiting
 from meshscope.intervals import EMPTY, Intervals, union
 from meshscope.run import Run
@@ -44,6 +44,7 @@ def exposure(run: Run) -> Exposure:
     return Exposure(busy_ns, exposed_ns, waited_ns)
 
 
+@per_pair
 def _measured(window: Window, waits: WindowWaits | None) -> tuple[int, int, int]:
     """Of one window, summed over its steps: busy, exposed, waited."""
     spans = window.spans

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from meshscope.analysis.parts import per_window
 from meshscope.analysis.rounds import Round, rounds
 from meshscope.intervals import union
 from meshscope.run import Run
@@ -66,6 +67,7 @@ def _extra(own: Window, members: Round) -> Extra | None:
     return Extra(_busy_ns(own, beyond), most, mine[most], at_most[most])
 
 
+@per_window
 def _counts(window: Window) -> Counts:
     spans = window.spans
     numbers = spans.name[(spans.kind == Kind.COMPUTE) & (spans.name >= 0)]

@@ -45,9 +45,12 @@ class Headroom:
 def headroom(run: Run) -> tuple[Headroom, ...]:
     """By rank, those of the host first; without the ranks of which nothing is known."""
     ranks = memory(run)
-    on_host = tuple(sorted({rank.rank for rank in ranks if _is_on_cpu(run, rank)}))
+    kinds = {started.rank: started.device_kind for started in run.ranks}
+    is_on_cpu = [_is_on_cpu(run, rank, kinds) for rank in ranks]
+    on_host = tuple(sorted({rank.rank for rank, is_it in zip(ranks, is_on_cpu, strict=True) if is_it}))
+    reserved = _reserved_by_rank(run)
     found = [_host(run, on_host)] if on_host else []
-    found += [_of_device(run, rank) for rank in ranks if not _is_on_cpu(run, rank)]
+    found += [_of_device(run, rank, reserved) for rank, is_it in zip(ranks, is_on_cpu, strict=True) if not is_it]
     return tuple(one for one in found if one is not None)
 
 
@@ -60,11 +63,10 @@ def headroom_doubt(run: Run) -> str:
     return _UNKNOWN if not known else f"rank {', '.join(map(str, sorted(lacking)))}: {_UNKNOWN}"
 
 
-def _is_on_cpu(run: Run, rank: RankMemory) -> bool:
+def _is_on_cpu(run: Run, rank: RankMemory, kinds: dict[int, str]) -> bool:
     if rank.record is not None:
         return rank.record.device_kind == "cpu"
-    kinds = [started.device_kind for started in run.ranks if started.rank == rank.rank]
-    return (kinds[-1] if kinds else run.experiment.device_kind) == "cpu"
+    return kinds.get(rank.rank, run.experiment.device_kind) == "cpu"
 
 
 def _fullest(run: Run, device: str, used: str, total: str) -> tuple[int, int] | None:
@@ -94,11 +96,11 @@ def _host(run: Run, ranks: tuple[int, ...]) -> Headroom | None:
     return Headroom(ranks, of, total, free_bytes, None, None)
 
 
-def _of_device(run: Run, rank: RankMemory) -> Headroom | None:
+def _of_device(run: Run, rank: RankMemory, reserved: dict[int, int]) -> Headroom | None:
     if rank.limit_bytes is not None:
         held_bytes = rank.peak_bytes if rank.peak_how == "measured" else rank.in_use_bytes
         return None if held_bytes is None else _left(rank, POOL, rank.limit_bytes, held_bytes)
-    held = _reserved(run, rank)
+    held = _reserved(rank, reserved)
     seen = _fullest(run, f"gpu {rank.device}", "memory_used_bytes", "memory_total_bytes")
     if seen is not None:
         used_bytes, total_bytes = seen
@@ -113,9 +115,16 @@ def _left(rank: RankMemory, of: str, capacity_bytes: int, held_bytes: int) -> He
     return Headroom((rank.rank,), of, capacity_bytes, capacity_bytes - held_bytes, held_bytes, None)
 
 
-def _reserved(run: Run, rank: RankMemory) -> int | None:
+def _reserved(rank: RankMemory, reserved: dict[int, int]) -> int | None:
     """The most that the allocator had taken after any step, or else at the newest measurement."""
-    table = run.steps
-    mine = table.reserved_bytes[(table.rank == rank.rank) & (table.reserved_bytes >= 0)]
-    known = [int(mine.max())] if len(mine) and rank.record is None else []
+    known = [reserved[rank.rank]] if rank.rank in reserved and rank.record is None else []
     return max([*known, *([rank.pool_bytes] if rank.pool_bytes is not None else [])], default=None)
+
+
+def _reserved_by_rank(run: Run) -> dict[int, int]:
+    is_told = run.steps.reserved_bytes >= 0
+    rank, size_bytes = run.steps.rank[is_told], run.steps.reserved_bytes[is_told]
+    if not len(rank):
+        return {}
+    starts = np.flatnonzero(np.append(True, rank[1:] != rank[:-1]))  # sorted by rank
+    return dict(zip(rank[starts].tolist(), np.maximum.reduceat(size_bytes, starts).tolist(), strict=True))

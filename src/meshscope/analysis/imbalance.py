@@ -67,5 +67,10 @@ def _told(run: Run) -> dict[int, tuple[int, str]]:
 def _allocator(run: Run) -> dict[int, tuple[int, str]]:
     """The largest peak that any step of a rank reported."""
     table = run.steps
-    ranks = np.unique(table.rank[table.peak_bytes >= 0]).tolist()
-    return {rank: (int(table.peak_bytes[table.rank == rank].max()), "measured") for rank in ranks}
+    is_told = table.peak_bytes >= 0
+    rank, peak_bytes = table.rank[is_told], table.peak_bytes[is_told]
+    if not len(rank):
+        return {}
+    starts = np.flatnonzero(np.append(True, rank[1:] != rank[:-1]))  # sorted by rank
+    most = np.maximum.reduceat(peak_bytes, starts)
+    return {rank: (peak, "measured") for rank, peak in zip(rank[starts].tolist(), most.tolist(), strict=True)}

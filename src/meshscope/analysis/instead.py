@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from meshscope.analysis.lateness import input_lateness
+from meshscope.analysis.parts import per_pair
 from meshscope.analysis.rounds import rounds
 from meshscope.analysis.waiting import Waiting, WindowWaits
 from meshscope.intervals import Intervals
@@ -33,7 +34,7 @@ def spent(found: Waiting, run: Run) -> Spent:
         end_ns = min(_common_ns(window.end_ns, waits) for window, waits in known)
         for window, waits in known:
             ahead_ns = window.start_ns - _common_ns(window.start_ns, waits)
-            for name, value in _window_spent(window, waits, start_ns + ahead_ns, end_ns + ahead_ns).items():
+            for name, value in _window_spent(window, (waits, start_ns + ahead_ns, end_ns + ahead_ns)).items():
                 total[window.rank][name] += value
     return dict(total)
 
@@ -42,7 +43,9 @@ def _common_ns(time_ns: int, waits: WindowWaits) -> int:
     return int(waits.clock.common(np.array([time_ns], dtype=np.int64))[0])
 
 
-def _window_spent(window: Window, waits: WindowWaits, start_ns: int, end_ns: int) -> dict[str, int]:
+@per_pair
+def _window_spent(window: Window, during: tuple[WindowWaits, int, int]) -> dict[str, int]:
+    waits, start_ns, end_ns = during
     if end_ns <= start_ns:
         return {}
     within = Intervals(np.array([start_ns]), np.array([end_ns]))

@@ -5,18 +5,21 @@ A bad device is one dark row, a bad node the rows of its ranks, slow input cells
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from meshscope.analysis.parts import per_run
 from meshscope.analysis.waiting import Waiting, waiting
 from meshscope.run import Run
-from meshscope.samples import StepTable
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.integer[Any]]
 
 NO_STEP = -1
 """The one column of a matrix whose collectives lie in no known step."""
@@ -67,23 +70,34 @@ class Pattern:
     since: int = NO_STEP
 
 
+@per_run
 def lateness(run: Run) -> Lateness:
     """By the collectives that were matched over ranks."""
-    return collective_lateness(run, waiting(run))
+    return _of_collectives(run, waiting(run))
 
 
 def collective_lateness(run: Run, found: Waiting) -> Lateness:
     """The same from an answer that is there already."""
-    cells: dict[tuple[int, int], int] = defaultdict(int)
-    for window, waits in found.windows.items():
-        steps, number = np.unique(waits.step, return_inverse=True)
-        sums = np.zeros(len(steps), dtype=np.int64)
-        np.add.at(sums, number.reshape(-1), waits.late_ns)
-        for step, late_ns in zip(steps.tolist(), sums.tolist(), strict=True):
-            cells[window.rank, step] += late_ns
-    told = {step for _, step in cells}
-    told = told - {NO_STEP} or told
-    return _matrix("collectives", {key: value for key, value in cells.items() if key[1] in told}, run)
+    return lateness(run) if found is waiting(run) else _of_collectives(run, found)
+
+
+def _of_collectives(run: Run, found: Waiting) -> Lateness:
+    told = [(window.rank, waits) for window, waits in found.windows.items() if len(waits.row)]
+    if not told:
+        return Lateness("collectives")
+    rank = np.repeat([one for one, _ in told], [len(waits.row) for _, waits in told])
+    step = np.concatenate([waits.step for _, waits in told])
+    late_ns = np.concatenate([waits.late_ns for _, waits in told])
+    is_stepped = step != NO_STEP
+    if is_stepped.any():
+        rank, step, late_ns = rank[is_stepped], step[is_stepped], late_ns[is_stepped]
+    ranks, row = np.unique(rank, return_inverse=True)
+    steps, column = np.unique(step, return_inverse=True)
+    cell, size = row.reshape(-1) * len(steps) + column.reshape(-1), len(ranks) * len(steps)
+    sums, counts = np.zeros(size, dtype=np.int64), np.bincount(cell, minlength=size)
+    np.add.at(sums, cell, late_ns)
+    matrix = np.where(counts > 0, sums, np.nan).reshape(len(ranks), len(steps))
+    return _matrix("collectives", matrix, ranks, steps, run)
 
 
 def step_lateness(run: Run) -> Lateness:
@@ -92,71 +106,64 @@ def step_lateness(run: Run) -> Lateness:
     Where ranks wait for one another within the step, all of them end it late together: only what comes after the last
     collective of a step shows.
     """
-    return _by_step("steps", run, run.steps.end_ns)
+    return _by_step("steps", run, run.steps.end_ns, np.ones(len(run.steps), dtype=bool))
 
 
+@per_run
 def input_lateness(run: Run) -> Lateness:
     """By the journal: how much longer than the median rank each rank waited for its batch."""
-    table = run.steps
-    known = table.where(table.data_wait_ns >= 0)
-    return _by_step("input", run, known.data_wait_ns, known)
+    return _by_step("input", run, run.steps.data_wait_ns, run.steps.data_wait_ns >= 0)
 
 
-def _by_step(source: str, run: Run, value_ns: Ints, table: StepTable | None = None) -> Lateness:
-    table = run.steps if table is None else table
-    ranks = np.unique(table.rank)
-    numbers, counts = np.unique(table.step, return_counts=True)
+def _by_step(source: str, run: Run, value_ns: Ints, is_told: Bools) -> Lateness:
+    """Of the steps that all ranks tell of, of those that tell of any."""
+    rank, step, value_ns = run.steps.rank[is_told], run.steps.step[is_told], value_ns[is_told]
+    ranks = np.unique(rank)
+    numbers, counts = np.unique(step, return_counts=True)
     whole = numbers[counts == len(ranks)]
     if len(ranks) < 2 or not len(whole):
         return Lateness(source)
-    keep = np.isin(table.step, whole)
-    order = np.lexsort((table.step[keep], table.rank[keep]))
-    cells = value_ns[keep][order].reshape(len(ranks), len(whole))
+    cells = value_ns[np.isin(step, whole)].reshape(len(ranks), len(whole))  # sorted by rank and step
     middle = np.sort(cells, axis=0)[(len(ranks) - 1) // 2]
-    lengths = _lengths(run)
-    named = _hosts(run)
-    return Lateness(
-        source=source,
-        ranks=tuple(ranks.tolist()),
-        steps=tuple(whole.tolist()),
-        late_ns=np.maximum(cells - middle, 0).astype(np.float64),
-        step_ns=np.array([lengths.get(step, np.nan) for step in whole.tolist()]),
-        hosts=tuple(named.get(rank, "") for rank in ranks.tolist()),
-    )
+    return _matrix(source, np.maximum(cells - middle, 0).astype(np.float64), ranks, whole, run)
 
 
-def _matrix(source: str, cells: dict[tuple[int, int], int], run: Run) -> Lateness:
-    ranks, steps = sorted({rank for rank, _ in cells}), sorted({step for _, step in cells})
-    row, column = ({one: number for number, one in enumerate(all_of)} for all_of in (ranks, steps))
-    late_ns = np.full((len(ranks), len(steps)), np.nan)
-    for (rank, step), value in cells.items():
-        late_ns[row[rank], column[step]] = value
+def _matrix(source: str, late_ns: Floats, ranks: Numbers, steps: Numbers, run: Run) -> Lateness:
     lengths, hosts = _lengths(run), _hosts(run)
     return Lateness(
         source=source,
-        ranks=tuple(ranks),
-        steps=tuple(steps),
+        ranks=tuple(ranks.tolist()),
+        steps=tuple(steps.tolist()),
         late_ns=late_ns,
-        step_ns=np.array([lengths.get(step, np.nan) for step in steps]),
-        hosts=tuple(hosts.get(rank, "") for rank in ranks),
+        step_ns=np.array([lengths.get(step, np.nan) for step in steps.tolist()]),
+        hosts=tuple(hosts.get(rank, "") for rank in ranks.tolist()),
     )
 
 
+@per_run
 def _lengths(run: Run) -> dict[int, float]:
     """How long each step took: the median over ranks, by the traces where they mark it, else by the journal.
 
     What lies in no step belongs to the whole windows.
     """
-    found: dict[int, list[int]] = defaultdict(list)
-    table = run.steps
-    for step, length in zip(table.step.tolist(), (table.end_ns - table.start_ns).tolist(), strict=True):
-        found[step].append(length)
-    marked: dict[int, list[int]] = defaultdict(list)
-    for window in run.windows:
-        marked[NO_STEP].append(window.end_ns - window.start_ns)
-        for step, (start_ns, end_ns) in zip(window.steps, window.step_ns.tolist(), strict=True):
-            marked[step].append(end_ns - start_ns)
-    return {step: float(np.median(lengths)) for step, lengths in (found | marked).items()}
+    table, windows = run.steps, run.windows
+    found = _medians(table.step, table.end_ns - table.start_ns)
+    if not windows:
+        return found
+    steps = np.concatenate([np.array(window.steps, dtype=np.int64) for window in windows])
+    length_ns = np.concatenate([window.step_ns[:, 1] - window.step_ns[:, 0] for window in windows])
+    whole_ns = float(np.median([window.end_ns - window.start_ns for window in windows]))
+    return found | {NO_STEP: whole_ns} | _medians(steps, length_ns)
+
+
+def _medians(number: Numbers, value: Ints) -> dict[int, float]:
+    """By number the median of its values."""
+    if not len(number):
+        return {}
+    order = np.argsort(number, kind="stable")
+    number, value = number[order], value[order]
+    bounds = [0, *(np.flatnonzero(np.diff(number)) + 1).tolist(), len(number)]
+    return {int(number[start]): float(np.median(value[start:end])) for start, end in pairwise(bounds)}
 
 
 def _hosts(run: Run) -> dict[int, str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from meshscope.analysis.parts import per_run
 from meshscope.recording.entries import MemoryMeasured
 from meshscope.records import MemoryRecord
 from meshscope.run import Run
@@ -51,6 +52,7 @@ class RankMemory:
     capacity_bytes: int | None = None
 
 
+@per_run
 def memory(run: Run) -> tuple[RankMemory, ...]:
     """By rank; empty while nothing was measured. What files of an allocator told comes after what was measured.
 
@@ -62,7 +64,10 @@ def memory(run: Run) -> tuple[RankMemory, ...]:
     for entry in run.memory:
         newest.setdefault(entry.rank, []).append(entry)
     told = (_recorded(record) for record in run.records if isinstance(record, MemoryRecord))
-    return (*(_rank(run, newest[rank]) for rank in sorted(newest)), *told)
+    windows: dict[int, list[Window]] = {}
+    for window in run.windows:
+        windows.setdefault(window.rank, []).append(window)
+    return (*(_rank(newest[rank], windows.get(rank, [])) for rank in sorted(newest)), *told)
 
 
 def held_bytes(record: MemoryRecord, slices: int) -> npt.NDArray[np.float64]:
@@ -95,10 +100,10 @@ def _recorded(record: MemoryRecord) -> RankMemory:
     )
 
 
-def _rank(run: Run, entries: list[MemoryMeasured]) -> RankMemory:
+def _rank(entries: list[MemoryMeasured], windows: list[Window]) -> RankMemory:
     last = entries[-1]
     seen = next((entry for entry in reversed(entries) if entry.peak_bytes >= 0), None)
-    peak_bytes, peak_how = (seen.peak_bytes, seen.peak_how) if seen else _derived(run, last)
+    peak_bytes, peak_how = (seen.peak_bytes, seen.peak_how) if seen else _derived(last, windows)
     return RankMemory(
         rank=last.rank,
         device=last.device,
@@ -124,9 +129,9 @@ def _categories(entry: MemoryMeasured) -> list[Category]:
     return [Category(name, entry.categories[name], entry.how.get(name, "")) for name in names]
 
 
-def _derived(run: Run, entry: MemoryMeasured) -> tuple[int | None, str]:
+def _derived(entry: MemoryMeasured, windows: list[Window]) -> tuple[int | None, str]:
     lasting = [entry.categories.get(name) for name in LASTING]
-    growths = [growth_bytes(window) for window in run.windows if window.rank == entry.rank]
+    growths = [growth_bytes(window) for window in windows]
     most_bytes = max((growth for growth in growths if growth is not None), default=None)
     if most_bytes is None or None in lasting:
         return None, ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from meshscope.analysis.parts import per_window
+from meshscope.analysis.parts import per_pair, per_run, per_window
 from meshscope.analysis.waiting import WindowWaits, waiting
 from meshscope.intervals import EMPTY, Intervals, union
 from meshscope.run import Run
@@ -136,11 +136,26 @@ def overlap(run: Run) -> tuple[CollectiveOverlap, ...]:
     return combine(parts(run).values())
 
 
+def overlap_by_rank(run: Run, name: str) -> tuple[CollectiveOverlap, ...]:
+    """One collective on each rank that has it, most exposed first: the mean over that rank's profiled steps."""
+    ranks: dict[int, list[Part]] = {}
+    for window, part in parts(run).items():
+        ranks.setdefault(window.rank, []).append(part)
+    found = [kind for own in ranks.values() for kind in combine(own) if kind.name == name]
+    return tuple(sorted(found, key=lambda kind: (-kind.exposed_ns, kind.ranks)))
+
+
+@per_run
 def parts(run: Run) -> dict[Window, Part]:
     """What every window with device work has of each collective, with the waiting that matching tells."""
     waits = waiting(run).windows
     windows = [window for window in run.windows if window.device_kind != "none"]
-    return {window: _waited(measure(window), window, waits.get(window)) for window in windows}
+    return {window: _whole(window, waits.get(window)) for window in windows}
+
+
+@per_pair
+def _whole(window: Window, waits: WindowWaits | None) -> Part:
+    return _waited(measure(window), window, waits)
 
 
 def of_step(run: Run, window: Window, step: int) -> Part:

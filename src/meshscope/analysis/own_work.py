@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from meshscope.analysis.noise import least_mean
+from meshscope.analysis.noise import least_means
 from meshscope.analysis.parts import per_run
 from meshscope.analysis.slow_steps import FEWEST, measured_numbers
 from meshscope.analysis.standing import device_kind
@@ -48,14 +48,11 @@ def excesses(run: Run) -> tuple[Excess, ...]:
     table = run.steps
     table = table.where(np.isin(table.step, measured_numbers(run)))
     told = {"data": table.data_wait_ns} | ({"compute": table.cpu_ns} if device_kind(run) == "cpu" else {})
-    by_phase = {phase: _rows(table, value_ns) for phase, value_ns in told.items()}
     ranks = np.unique(table.rank).tolist()
-    found = []
-    for row, rank in enumerate(ranks):
-        each = [_excess(rank, phase, row, rows) for phase, rows in by_phase.items() if len(rows)]
-        if each:
-            found.append(max(each, key=lambda one: one.mean_ns))
-    return tuple(found)
+    by_phase = [
+        _excesses(ranks, phase, rows) for phase, value_ns in told.items() if len(rows := _rows(table, value_ns))
+    ]
+    return tuple(max(each, key=lambda one: one.mean_ns) for each in zip(*by_phase, strict=True))
 
 
 def _rows(table: StepTable, value_ns: Ints) -> Floats:
@@ -67,10 +64,13 @@ def _rows(table: StepTable, value_ns: Ints) -> Floats:
     return value_ns.astype(np.float64).reshape(ranks, steps)  # the table is sorted by rank and step
 
 
-def _excess(rank: int, phase: str, row: int, rows: Floats) -> Excess:
-    ranks, steps = rows.shape
-    others_ns = (rows.sum(axis=0) - rows[row]) / (ranks - 1)
-    beyond_ns = rows[row] - others_ns
+def _excesses(ranks: list[int], phase: str, rows: Floats) -> list[Excess]:
+    count, steps = rows.shape
+    others_ns = (rows.sum(axis=0) - rows) / (count - 1)
+    beyond_ns = rows - others_ns
     parts = min(max(steps // _STEPS_PER_PART, _PARTS[0]), _PARTS[1])
-    least_ns = least_mean(beyond_ns, parts=parts, tries=ranks)
-    return Excess(rank, phase, steps, float(others_ns.mean()), float(beyond_ns.mean()), least_ns)
+    least_ns = least_means(beyond_ns, parts=parts, tries=count)
+    each = zip(
+        ranks, *(column.tolist() for column in (others_ns.mean(axis=1), beyond_ns.mean(axis=1), least_ns)), strict=True
+    )
+    return [Excess(rank, phase, steps, others, mean, least) for rank, others, mean, least in each]

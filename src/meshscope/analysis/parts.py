@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import wraps
 from typing import TypeVar
 from weakref import WeakKeyDictionary, ref
 
 from meshscope.experiment import Experiment
 from meshscope.run import Run
+from meshscope.samples import StepTable
 from meshscope.spans import Window
 
 Part = TypeVar("Part")
 
 
-Asked = TypeVar("Asked", Window, Run)
+Asked = TypeVar("Asked", Window, Run, StepTable)
 
 
 def per_window(measure: Callable[[Asked], Part]) -> Callable[[Asked], Part]:
@@ -23,16 +24,33 @@ def per_window(measure: Callable[[Asked], Part]) -> Callable[[Asked], Part]:
 
     @wraps(measure)
     def remembered(asked: Asked) -> Part:
-        part = known.get(asked)
-        if part is None:
-            part = known[asked] = measure(asked)
-        return part
+        if asked not in known:  # None is an answer too
+            known[asked] = measure(asked)
+        return known[asked]
 
     return remembered
 
 
-per_run = per_window
-"""The same for a question to a run on which several others rest."""
+per_run = per_table = per_window
+"""The same for a question to a run, or to its steps, on which several others rest."""
+
+
+First = TypeVar("First", bound=Hashable)
+Second = TypeVar("Second", bound=Hashable)
+
+
+def per_pair(measure: Callable[[First, Second], Part]) -> Callable[[First, Second], Part]:
+    """The same for a question to two things at once: the answer is kept for each first, while the second is equal."""
+    known: WeakKeyDictionary[First, tuple[Second, Part]] = WeakKeyDictionary()
+
+    @wraps(measure)
+    def remembered(first: First, second: Second) -> Part:
+        kept = known.get(first)
+        if kept is None or kept[0] != second:
+            kept = known[first] = (second, measure(first, second))
+        return kept[1]
+
+    return remembered
 
 
 def per_round(measure: Callable[[tuple[Window, ...], int], Part]) -> Callable[[tuple[Window, ...], int], Part]:

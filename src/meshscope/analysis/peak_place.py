@@ -41,19 +41,23 @@ class _Traced:
 
 def peak_places(run: Run) -> tuple[PeakPlace, ...]:
     """By rank, those of which the step is known."""
-    ranks = sorted({*np.unique(run.steps.rank).tolist(), *(window.rank for window in run.windows)})
-    found = [_place(run, rank) for rank in ranks]
+    windows: dict[int, list[Window]] = {}
+    for window in run.windows:
+        windows.setdefault(window.rank, []).append(window)
+    ranks = sorted({*np.unique(run.steps.rank).tolist(), *windows})
+    found = [_place(run, rank, windows.get(rank, [])) for rank in ranks]
     return tuple(place for place in found if place is not None)
 
 
-def _place(run: Run, rank: int) -> PeakPlace | None:
-    traced = [one for window in run.windows if window.rank == rank for one in _steps(window)]
-    table = run.steps.where((run.steps.rank == rank) & (run.steps.peak_bytes >= 0))
-    if len(table):
-        first = int(table.peak_bytes.argmax())
+def _place(run: Run, rank: int, windows: list[Window]) -> PeakPlace | None:
+    traced = [one for window in windows for one in _steps(window)]
+    table = run.steps.of(rank)
+    is_told = table.peak_bytes >= 0
+    if is_told.any():
+        first = int(table.peak_bytes[is_told].argmax())
         if run.experiment.framework == "jax" and first == 0:
             return None  # XLA's counter is never reset: this may have been before the first step
-        step = int(table.step[first])
+        step = int(table.step[is_told][first])
         phase = next((one.phase for one in traced if one.step == step), "")
         return PeakPlace(rank, step, phase, COUNTER)
     if not traced:

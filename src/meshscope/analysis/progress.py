@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from meshscope.recording.entries import Phase
 from meshscope.run import Run
 from meshscope.units import NS_PER_S
@@ -67,7 +69,8 @@ def _finished(run: Run) -> int:
     steps = run.steps
     if not len(steps):
         return 0
-    return min(int(steps.step[steps.rank == rank].max()) for rank in set(steps.rank.tolist())) + 1
+    is_last = np.append(steps.rank[1:] != steps.rank[:-1], True)  # sorted by rank, then step
+    return int(steps.step[is_last].min()) + 1
 
 
 def _phase(run: Run) -> tuple[Phase | None, int]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from meshscope.analysis.lateness import NO_STEP, Lateness, collective_lateness
+from meshscope.analysis.lateness import LATE_FRAC, NO_STEP, Lateness, collective_lateness
 from meshscope.analysis.stragglers import stragglers
 from meshscope.analysis.waiting import RankWait, Waiting, waiting
 from meshscope.analysis.waiting_words import lateness_words
@@ -110,33 +111,62 @@ def worst_first(found: RankWaits) -> tuple[RankRow, ...]:
     return tuple(sorted(found.rows, key=lambda row: (-float(np.nansum(row.late_frac)), -row.held_ns, row.rank)))
 
 
-def median_row(rows: tuple[RankRow, ...]) -> RankRow:
-    """Many ranks as one, each figure the median over them; ``rank`` is −1."""
+def named_late(found: RankWaits) -> int:
+    """How many ranks are late by a fiftieth of a step in the mean: those that a picture shows one by one."""
+    if not found.rows:
+        return 0
+    late = np.stack([row.late_frac for row in found.rows])
+    known = np.maximum((~np.isnan(late)).sum(axis=1), 1)
+    return int((np.nansum(late, axis=1) / known >= LATE_FRAC).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """``count`` ranks from ``first`` to ``last`` as one: in each step the latest of them, figures their medians."""
+
+    first: int
+    last: int
+    count: int
+    row: RankRow
+
+
+def bands(rows: Sequence[RankRow], most: int) -> tuple[Band, ...]:
+    """Rows in the order of ranks, folded into at most ``most``: each of equally many neighbours, a power of two."""
+    size = 1
+    while math.ceil(len(rows) / size) > max(most, 1):
+        size *= 2
+    return tuple(_band(rows[at : at + size]) for at in range(0, len(rows), size))
+
+
+def _band(rows: Sequence[RankRow]) -> Band:
     late = np.stack([row.late_frac for row in rows])
-    known = ~np.isnan(late).all(axis=0)
-    middle = np.full(late.shape[1], math.nan)
-    middle[known] = np.nanmedian(late[:, known], axis=0)
-    return RankRow(
+    latest = np.where(np.isnan(late), -1.0, late).max(axis=0)
+    columns = np.array([(row.transfer_ns, row.wait_ns, row.last, row.calls, row.held_ns) for row in rows])
+    transfer_ns, wait_ns, last, calls, held_ns = np.median(columns, axis=0).tolist()
+    row = RankRow(
         rank=-1,
-        late_frac=middle,
-        transfer_ns=float(np.median([row.transfer_ns for row in rows])),
-        wait_ns=float(np.median([row.wait_ns for row in rows])),
-        last=round(float(np.median([row.last for row in rows]))),
-        calls=round(float(np.median([row.calls for row in rows]))),
-        held_ns=float(np.median([row.held_ns for row in rows])),
+        late_frac=np.where(latest < 0, math.nan, latest),
+        transfer_ns=transfer_ns,
+        wait_ns=wait_ns,
+        last=round(last),
+        calls=round(calls),
+        held_ns=held_ns,
     )
+    return Band(rows[0].rank, rows[-1].rank, len(rows), row)
+
+
+def per_cell(steps: int, cells: int) -> int:
+    """How many neighbouring steps share a cell of so many: a power of two, so that a growing series keeps its shape."""
+    size = 1
+    while cells > 0 and math.ceil(steps / size) > cells:
+        size *= 2
+    return size
 
 
 def binned(late_frac: Floats, cells: int) -> Floats:
-    """At most ``cells`` values: the largest of equally many neighbouring steps, NaN where none of them is known.
-
-    How many share a cell is a power of two, so that a growing series keeps its shape.
-    """
+    """At most ``cells`` values: the largest of :func:`per_cell` steps, NaN where none of them is known."""
     if not len(late_frac) or cells <= 0:
         return np.empty(0)
-    size = 1
-    while math.ceil(len(late_frac) / size) > cells:
-        size *= 2
     filled = np.where(np.isnan(late_frac), -1.0, late_frac)
-    most: Floats = np.maximum.reduceat(filled, np.arange(0, len(late_frac), size))
+    most: Floats = np.maximum.reduceat(filled, np.arange(0, len(late_frac), per_cell(len(late_frac), cells)))
     return np.where(most < 0, math.nan, most)

@@ -93,13 +93,25 @@ def _slow(run: Run, step: int, duration_ns: int, excess_ns: float) -> SlowStep:
 def input_waits(run: Run) -> tuple[InputWait, ...]:
     """By rank; of unprofiled steps past warm-up. Empty where no rank says how long it waits for its batches."""
     table = run.steps
-    kept = table.where(np.isin(table.step, measured_numbers(run)) & (table.data_wait_ns >= 0))
-    waits = []
-    for rank in np.unique(kept.rank).tolist():
-        mine = kept.where(kept.rank == rank)
-        length_ns = mine.end_ns - mine.start_ns
-        stalled = mine.step[mine.data_wait_ns >= np.maximum(STALL_FRAC * length_ns, 1)]
-        total_ns = int(mine.data_wait_ns.sum())
-        frac = ratio(total_ns, int(length_ns.sum()))
-        waits.append(InputWait(rank, len(mine), total_ns, frac, tuple(stalled.tolist())))
-    return tuple(waits)
+    keep = np.isin(table.step, measured_numbers(run)) & (table.data_wait_ns >= 0)
+    rank, step, wait_ns = table.rank[keep], table.step[keep], table.data_wait_ns[keep]
+    if not len(rank):
+        return ()
+    length_ns = table.end_ns[keep] - table.start_ns[keep]
+    is_stalled = wait_ns >= np.maximum(STALL_FRAC * length_ns, 1)
+    starts = np.flatnonzero(np.append(True, rank[1:] != rank[:-1]))  # sorted by rank
+    ends = np.append(starts[1:], len(rank))
+    total_ns, trained_ns = np.add.reduceat(wait_ns, starts), np.add.reduceat(length_ns, starts)
+    stalled = np.add.reduceat(is_stalled.astype(np.int64), starts)
+    return tuple(
+        InputWait(
+            rank=int(rank[start]),
+            steps=end - start,
+            wait_ns=waited,
+            frac=ratio(waited, trained),
+            stalls=tuple(step[start:end][is_stalled[start:end]].tolist()) if some else (),
+        )
+        for start, end, waited, trained, some in zip(
+            *(column.tolist() for column in (starts, ends, total_ns, trained_ns, stalled)), strict=True
+        )
+    )

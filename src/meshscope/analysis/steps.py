@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from meshscope.analysis.parts import per_run, per_table
 from meshscope.recording.entries import Compiled
 from meshscope.run import Run
 from meshscope.samples import Floats, StepTable
@@ -108,6 +109,7 @@ class _Series:
         return self.end_ns - self.begin_ns
 
 
+@per_run
 def steps(run: Run) -> Steps:
     """All zero and NaN before the first step."""
     series = _series(run.steps)
@@ -179,30 +181,31 @@ def _is_measured(series: _Series, is_warm: npt.NDArray[np.bool_]) -> npt.NDArray
     return is_warm & ~series.is_profiled & (series.duration_ns > 0)
 
 
+@per_table
 def _series(table: StepTable) -> _Series:
     """A step is finished when every rank that reports at all has done it."""
-    ranks = len(np.unique(table.rank))
-    number, first, count = np.unique(table.step, return_index=True, return_counts=True)
+    ranks = len(table) and 1 + int(np.count_nonzero(np.diff(table.rank)))  # sorted by rank
     order = np.argsort(table.step, kind="stable")
-    starts = np.concatenate(([0], np.cumsum(count)[:-1])).astype(np.int64) if len(number) else first
-    by_step = table.where(order)
+    step = table.step[order]
+    starts = np.flatnonzero(np.append(True, step[1:] != step[:-1])) if len(step) else np.empty(0, dtype=np.int64)
+    count = np.diff(np.append(starts, len(step)))
+    done = count == ranks
 
     def each(reduce: np.ufunc, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return reduce.reduceat(column, starts) if len(starts) else column
+        return reduce.reduceat(column, starts)[done] if len(starts) else column
 
-    done = count == ranks
-    duration_ns = (by_step.end_ns - by_step.start_ns).astype(np.float64)
-    wait_ns = np.where(by_step.data_wait_ns >= 0, by_step.data_wait_ns, math.nan)
+    start_ns, end_ns, data_wait_ns = (c[order] for c in (table.start_ns, table.end_ns, table.data_wait_ns))
+    wait_ns = np.where(data_wait_ns >= 0, data_wait_ns, math.nan)
     return _Series(
-        number=number.astype(np.int32)[done],
-        start_ns=each(np.minimum, by_step.start_ns)[done],
-        end_ns=each(np.maximum, by_step.end_ns)[done],
-        samples=each(np.add, _known(by_step.samples))[done],
-        tokens=each(np.add, _known(by_step.tokens))[done],
-        loss=(each(np.add, by_step.loss) / count)[done],
-        wait_frac=(each(np.add, wait_ns / np.maximum(duration_ns, 1)) / count)[done],
-        data_wait_ns=each(np.maximum, by_step.data_wait_ns)[done],
-        is_profiled=each(np.logical_or, by_step.is_profiled)[done],
+        number=step[starts].astype(np.int32)[done],
+        start_ns=each(np.minimum, start_ns),
+        end_ns=each(np.maximum, end_ns),
+        samples=each(np.add, _known(table.samples[order])),
+        tokens=each(np.add, _known(table.tokens[order])),
+        loss=each(np.add, table.loss[order]) / count[done],
+        wait_frac=each(np.add, wait_ns / np.maximum((end_ns - start_ns).astype(np.float64), 1)) / count[done],
+        data_wait_ns=each(np.maximum, data_wait_ns),
+        is_profiled=each(np.logical_or, table.is_profiled[order]),
     )
 
 
@@ -219,24 +222,25 @@ def _is_warm(number: npt.NDArray[np.int32], compiles: tuple[Compiled, ...]) -> n
 
 def _compiles(compiles: tuple[Compiled, ...], first_step: int) -> dict[str, Any]:
     """Counts and the time of first compilation, of the rank that has most: ranks compile at the same time."""
-    ranks = {entry.rank for entry in compiles}
-    first = [_total_ns(compiles, rank, first_step) for rank in ranks]
+    by_rank: dict[int, list[Compiled]] = {}
+    for entry in compiles:
+        by_rank.setdefault(entry.rank, []).append(entry)
+    ranks = by_rank.values()
     return {
-        "compile_ns": max(first, default=math.nan),
-        "compilations": max((_count(compiles, rank) for rank in ranks), default=0),
-        "recompilations": max((_count(compiles, rank, only_again=True) for rank in ranks), default=0),
+        "compile_ns": max((_total_ns(mine, first_step) for mine in ranks), default=math.nan),
+        "compilations": max((_count(mine) for mine in ranks), default=0),
+        "recompilations": max((_count(mine, only_again=True) for mine in ranks), default=0),
     }
 
 
-def _total_ns(compiles: tuple[Compiled, ...], rank: int, first_step: int) -> float:
+def _total_ns(mine: list[Compiled], first_step: int) -> float:
     """Tracing, lowering and compiling of everything that was compiled by the end of the first step."""
-    mine = [entry for entry in compiles if entry.rank == rank and entry.step <= first_step]
-    return float(sum(entry.duration_ns for entry in mine if not entry.is_recompilation))
+    first = [entry.duration_ns for entry in mine if entry.step <= first_step and not entry.is_recompilation]
+    return float(sum(first))
 
 
-def _count(compiles: tuple[Compiled, ...], rank: int, *, only_again: bool = False) -> int:
-    mine = [entry for entry in compiles if entry.rank == rank and entry.stage == "compile"]
-    return sum(1 for entry in mine if entry.is_recompilation or not only_again)
+def _count(mine: list[Compiled], *, only_again: bool = False) -> int:
+    return sum(entry.stage == "compile" and (entry.is_recompilation or not only_again) for entry in mine)
 
 
 def _profiling(run: Run, series: _Series, is_warm: npt.NDArray[np.bool_], median_ns: float) -> dict[str, Any]:

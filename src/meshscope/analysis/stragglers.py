@@ -16,22 +16,24 @@ over eight traced steps or more that is beyond chance (``noise.least_mean``).
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from meshscope.analysis.extra_work import Extra, extra_work
 from meshscope.analysis.instead import Spent, phase, spent
 from meshscope.analysis.lateness import LATE_FRAC, NO_STEP, Lateness, collective_lateness
-from meshscope.analysis.noise import least_mean
+from meshscope.analysis.noise import least_means
 from meshscope.analysis.own_work import Excess, excesses
 from meshscope.analysis.parts import per_run
 from meshscope.analysis.slow_steps import FEWEST
 from meshscope.analysis.standing import shares_cores
 from meshscope.analysis.steps import steps
-from meshscope.analysis.waiting import RankWait, Waiting, waiting
-from meshscope.intervals import Intervals, difference
+from meshscope.analysis.waiting import RankWait, Waiting, WindowWaits, charges, waiting
+from meshscope.intervals import EMPTY, Intervals, difference
 from meshscope.run import Run
 from meshscope.spans import Kind, Window
 from meshscope.units import ratio
@@ -90,8 +92,6 @@ class _Case:
     run: Run
     found: Waiting
     late: Lateness
-    spent: Spent
-    longer: dict[int, Excess]
     of_ns: float
     all_ns: int
     least_frac: float
@@ -99,6 +99,21 @@ class _Case:
     @property
     def share(self) -> float:
         return min(_TIMES_ITS_SHARE / len(self.found.ranks), _MOST_OF_ALL)
+
+    # Asked only where a rank costs enough, which in most runs of many ranks is none.
+
+    @cached_property
+    def spent(self) -> Spent:
+        return spent(self.found, self.run)
+
+    @cached_property
+    def regular(self) -> frozenset[int]:
+        """The ranks that are late beyond chance, in one way or another."""
+        return frozenset((*surely_late(self.late, FEWEST_STEPS), *_often_latest(self.late), *_far_behind(self.late)))
+
+    @cached_property
+    def longer(self) -> dict[int, Excess]:
+        return {one.rank: one for one in excesses(self.run)}
 
 
 @per_run
@@ -112,24 +127,36 @@ def stragglers(run: Run) -> tuple[Straggler, ...]:
         run=run,
         found=found,
         late=collective_lateness(run, found),
-        spent=spent(found, run),
-        longer={one.rank: one for one in excesses(run)},
         of_ns=of_ns,
         all_ns=sum(rank.charged_ns for rank in found.ranks),
         least_frac=LEAST_SHARED_FRAC if shares_cores(run) else LEAST_FRAC,
     )
-    each = (_straggler(rank, case) for rank in found.ranks)
+    most_ns = _most_ns(found)
+    worth = [rank for rank in found.ranks if most_ns[rank.rank] >= case.least_frac * of_ns]
+    each = (_straggler(rank, case) for rank in worth)
     return tuple(sorted(filter(None, each), key=lambda straggler: (-straggler.cost_ns, straggler.rank)))
 
 
+def _most_ns(found: Waiting) -> Counter[int]:
+    """By rank the longest that any one rank waits for it, added up over calls: the mean of those that do is no more."""
+    by_waiter: dict[int, Counter[int]] = defaultdict(Counter)
+    for window, waits in found.windows.items():
+        by_waiter[window.rank].update(charges(waits))
+    most_ns: Counter[int] = Counter()
+    for waiter, charged in by_waiter.items():
+        for rank, wait_ns in charged.items():
+            if rank != waiter:
+                most_ns[rank] = max(most_ns[rank], wait_ns)
+    return most_ns
+
+
 def _straggler(rank: RankWait, case: _Case) -> Straggler | None:
-    waits = waits_for(rank.rank, case.found)
-    held = held_up(rank.rank, case.found)
-    waiters = {window.rank for window in waits}
-    held_ns = sum(one.total_ns for one in held.values()) / max(len(waiters), 1)
+    held = _for(rank.rank, case.found)
+    waiters = {window.rank for window in held}
+    held_ns = sum(one.idle_ns for one in held.values()) / max(len(waiters), 1)
     if held_ns < case.least_frac * case.of_ns:
         return None
-    cost_ns = sum(one.total_ns for one in waits.values()) / len(waiters)
+    cost_ns = sum(one.waits_ns for one in held.values()) / len(waiters)
     late_steps = _late_steps(rank.rank, case.late)
     journal = _beyond_chance(rank.rank, case)
     extra = _extra(rank.rank, case)
@@ -175,13 +202,10 @@ def _traces_show(rank: RankWait, late_steps: int, extra: Extra | None, case: _Ca
         return extra is not None or (not _tells_work(case.run) and rank.rank in surely_late(case.late))
     if traced < FEWEST_STEPS:
         return rank.last >= FEWEST_TIMES and _is_often(rank.last, rank.calls, len(case.found.ranks))
-    return late_steps >= FEWEST_STEPS and (
-        rank.rank in surely_late(case.late, FEWEST_STEPS)
-        or rank.rank in _often_latest(case.late)
-        or rank.rank in _far_behind(case.late)
-    )
+    return late_steps >= FEWEST_STEPS and rank.rank in case.regular
 
 
+@lru_cache(maxsize=4096)
 def _is_often(times: int, of: int, ranks: int) -> bool:
     """Whether some one of equals would be the last so many times of so many, or more, in one of fifty cases at most."""
     odds = 1 / ranks
@@ -233,8 +257,8 @@ def surely_late(late: Lateness, fewest: int = FEWEST) -> tuple[int, ...]:
     beyond_ns = late_ns - (late_ns.sum(axis=0) - late_ns) / (len(late.ranks) - 1)
     bar_ns = LATE_FRAC * float(np.nanmean(late.step_ns))
     parts = len(late.steps) if len(late.steps) < FEWEST else len(late.steps) // 2
-    least_ns = (least_mean(row, parts=parts, tries=len(late.ranks)) for row in beyond_ns)
-    return tuple(rank for rank, least in zip(late.ranks, least_ns, strict=True) if least >= bar_ns)
+    least_ns = least_means(beyond_ns, parts=parts, tries=len(late.ranks))
+    return tuple(rank for rank, least in zip(late.ranks, least_ns.tolist(), strict=True) if least >= bar_ns)
 
 
 def _beyond_chance(rank: int, case: _Case) -> Excess | None:
@@ -250,17 +274,41 @@ def _beyond_chance(rank: int, case: _Case) -> Excess | None:
     return told if told.least_ns >= case.least_frac * of_ns and told.least_ns >= LEAST_FRAC * step_ns else None
 
 
-def waits_for(rank: int, found: Waiting) -> dict[Window, Intervals]:
-    """When windows of other ranks wait for this one; of those that do, or whose rank does in another window."""
-    waits = {window: one.waiting(one.last_rank == rank) for window, one in found.windows.items() if window.rank != rank}
-    waiters = {window.rank for window, one in waits.items() if len(one)}
-    return {window: one for window, one in waits.items() if window.rank in waiters}
+@dataclass(frozen=True)
+class _Held:
+    """When one window waits for a rank, and of that when it computes nothing."""
+
+    waits: Intervals
+    idle: Intervals
+    waits_ns: int
+    idle_ns: int
+
+
+_known: WeakKeyDictionary[WindowWaits, dict[int, _Held]] = WeakKeyDictionary()
+"""Many ranks times many windows: a live screen pays for those that are new."""
+
+
+def _held(rank: int, window: Window, waits: WindowWaits) -> _Held:
+    known = _known.setdefault(waits, {})
+    if rank not in known:
+        rows = waits.last_rank == rank
+        told = waits.waiting(rows) if rows.any() else EMPTY
+        idle = difference(told, window.spans.busy(Kind.COMPUTE)) if len(told) else EMPTY
+        known[rank] = _Held(told, idle, told.total_ns, idle.total_ns)
+    return known[rank]
+
+
+def _for(rank: int, found: Waiting) -> dict[Window, _Held]:
+    """Of windows of other ranks that wait for this one, or whose rank does in another window."""
+    each = {window: _held(rank, window, one) for window, one in found.windows.items() if window.rank != rank}
+    waiters = {window.rank for window, held in each.items() if len(held.waits)}
+    return {window: held for window, held in each.items() if window.rank in waiters}
 
 
 def held_up(rank: int, found: Waiting) -> dict[Window, Intervals]:
-    """The same, of the time in which they compute nothing: what it costs."""
-    waits = waits_for(rank, found)
-    return {window: difference(one, window.spans.busy(Kind.COMPUTE)) for window, one in waits.items()}
+    """When windows of other ranks wait for this one and compute nothing: what it costs. Of those that wait for it, or
+    whose rank does in another window."""
+    return {window: held.idle for window, held in _for(rank, found).items()}
 
 
 def _covered_ns(run: Run) -> float:

@@ -14,6 +14,7 @@ from meshscope.analysis.waiting import Waiting, records_waits
 from meshscope.run import Run
 from meshscope.units import counted, duration, percent, ranges, ratio
 
+_MOST_RANGES, _FIRST_RANGES = 8, 3
 _DOES = {
     "compute": "it computes {more} longer than the median rank",
     "copy": "it copies {more} longer than the median rank",
@@ -70,12 +71,20 @@ def journal_words(found: Excess) -> str:
 def pattern_words(found: Pattern) -> str:
     """What ranks that come late have in common, where it is known; "" for what is even or unknown."""
     when = f"late in {found.steps} of {counted(found.of, 'step')}"
-    who = f"rank {found.ranks[0]}" if len(found.ranks) == 1 else f"ranks {ranges(found.ranks)}"
+    who = _named_ranks(found.ranks)
     return {
         "rank": f"{when}, and mostly {who}: look at {'it' if len(found.ranks) == 1 else 'them'}",
         "node": f"{when}, and every rank of {found.host} ({who}): look at that machine and its network",
         "roaming": f"{when}, and it roams over {who}: look at the input, and at batches of unequal work",
     }.get(found.kind, "")
+
+
+def _named_ranks(ranks: Sequence[int]) -> str:
+    """``rank 3``, ``ranks 24–31``; of many that are no few ranges only how many, and which the first are."""
+    words = ranges(ranks).split(", ")
+    if len(words) <= _MOST_RANGES:
+        return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(words)}"
+    return f"{len(ranks)} ranks ({', '.join(words[:_FIRST_RANGES])}, …)"
 
 
 def lateness_words(found: Lateness, named: Sequence[Straggler], run: Run) -> str:
@@ -116,4 +125,4 @@ def _named(seen: Pattern, named: Sequence[Straggler]) -> str:
     said += f"; {journal_words(first.journal)}" if first.journal is not None else ""
     more = sorted(one.rank for one in others)
     said += f"; {counted(len(more), 'more straggler')}: {ranges(more, 3)}" if more else ""
-    return f"{said}; {pattern_words(seen)}" if seen.kind == "node" else said
+    return f"{pattern_words(seen)}; {said}" if seen.kind == "node" else said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -81,11 +81,10 @@ class RunReader:
             self._last = None
 
     def _note_times(self, fresh: list[Entry]) -> None:
-        if len(fresh) < 8:
-            for entry in fresh:
-                insort(self._times, entry.t_ns)
-        else:
-            self._times = sorted(self._times + [entry.t_ns for entry in fresh])
+        """Entries come in order of time but for those of writers that overlap: only the end is sorted anew."""
+        times_ns = sorted(entry.t_ns for entry in fresh)
+        cut = bisect_left(self._times, times_ns[0])
+        self._times[cut:] = sorted(self._times[cut:] + times_ns)
 
     def _fold(self, now_ns: int, seen: int) -> Run:
         run = self._ledger.run(

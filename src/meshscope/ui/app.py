@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _SYSTEMS = {Depth.NONE: "standard", Depth.ANSI16: "standard", Depth.ANSI256: "256", Depth.TRUECOLOR: "truecolor"}
 _PATIENCE_S = 3.0
+_GIVE_WAY_S = 0.001
+"""How long a question in a thread may keep the interpreter: with Python's 5 ms a key waits several times as long."""
 
 # What a program that draws may have switched on; each is harmless where it is off.
 _MODES = ("1000", "1002", "1003", "1006", "1015", "1004", "2004", "2048", "1049")
@@ -56,6 +58,7 @@ class MeshscopeApp(Commanding):
         self.console = _console(options.look)
 
     def on_mount(self) -> None:
+        sys.setswitchinterval(_GIVE_WAY_S)
         if not self.is_headless:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):

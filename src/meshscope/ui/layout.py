@@ -10,6 +10,8 @@ GAP = 3
 LEAST_WIDTH = 36
 SPACIOUS = 56
 """What comes after the strip holds tables of names: it gets seats of at least this width, where the terminal has it."""
+WIDE_ENOUGH = 48
+"""A fourth column comes only where each has this many cells."""
 
 LEAST_HEIGHT = 9
 TALL_ENOUGH = 13
@@ -109,9 +111,16 @@ def _above_strip(area: Rect, names: Sequence[str]) -> dict[str, Rect]:
 
 
 def _grid(area: Rect, count: int, least_width: int = LEAST_WIDTH) -> tuple[int, int]:
+    """Columns and rows of seats; a fourth column only where some panels would find no seat without it."""
     columns = max(min((area.width + GAP) // (least_width + GAP), 3, count), 1)
-    rows = max(min(-(-count // columns), max(min(area.height // LEAST_HEIGHT, 2), area.height // TALL_ENOUGH)), 1)
+    rows = _rows(area, columns, count)
+    if columns * rows < count and (area.width + GAP) // 4 - GAP >= max(WIDE_ENOUGH, least_width):
+        return 4, _rows(area, 4, count)
     return columns, rows
+
+
+def _rows(area: Rect, columns: int, count: int) -> int:
+    return max(min(-(-count // columns), max(min(area.height // LEAST_HEIGHT, 2), area.height // TALL_ENOUGH)), 1)
 
 
 def _seated(area: Rect, columns: int, names: Sequence[str]) -> dict[str, Rect]:

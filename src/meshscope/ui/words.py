@@ -106,12 +106,12 @@ def _freshness(fresh: Fresh, now_unix_ns: int, cost: str) -> list[str]:
 
 
 def spread(half: float, mean: str, size: int, sign: str = "± ") -> str:
-    """A spread as it stands beside its mean, with as many decimals, in ``size`` cells after a sign of two.
+    """A spread as it stands beside its mean, with as many decimals, in ``size`` cells after a sign.
 
     Blank where it is not known.
     """
     if math.isnan(half):
-        return " " * (size + 2)
+        return " " * (size + len(sign))
     return f"{sign}{half:<{size}.{len(mean.partition('.')[2])}f}"
 
 

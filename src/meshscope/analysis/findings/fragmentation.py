@@ -64,9 +64,9 @@ def _snapshots(run: Run) -> Iterator[_Lost]:
 
 
 def _counters(run: Run) -> Iterator[_Lost]:
-    table = run.steps
-    for rank in np.unique(table.rank).tolist():
-        mine = (table.rank == rank) & (table.reserved_bytes >= 0) & (table.peak_bytes >= 0)
+    for rank in np.unique(run.steps.rank).tolist():
+        table = run.steps.of(rank)
+        mine = (table.reserved_bytes >= 0) & (table.peak_bytes >= 0)
         if mine.any():
             reserved, peak = int(table.reserved_bytes[mine].max()), int(table.peak_bytes[mine].max())
             words = f"{_who(rank)}{size(reserved)} reserved, of which at most {size(peak)} were allocated at once; "

@@ -19,12 +19,15 @@ import numpy.typing as npt
 from meshscope.analysis.findings.rule import Finding, Rule
 from meshscope.analysis.flight_words import ranks_words
 from meshscope.analysis.steps import WARM_UP_STEPS
+from meshscope.recording.entries import TraceWritten
 from meshscope.run import Run
+from meshscope.samples import StepTable
 from meshscope.units import percent, size
 
 FEWEST = 12
 QUARTERS = 4
 STEADY_FRAC = 0.5
+_LEAST_RESIDENT_BYTES = 64_000_000
 
 _FIX = """losses.append(loss.item())   # a number, not a tensor with its graph
 total += loss.detach()       # the same for sums"""
@@ -32,6 +35,7 @@ _FIX_JAX = """losses.append(float(loss))   # a number, not an array on the devic
 step = jax.jit(step, donate_argnums=(0, 1))   # reuse the old state's"""
 
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -80,24 +84,39 @@ def _more(ranks: list[int]) -> tuple[str, ...]:
 
 def _all(run: Run) -> Iterator[_Series]:
     table = run.steps
+    written: dict[int, list[TraceWritten]] = {}
+    for entry in run.traces:
+        written.setdefault(entry.rank, []).append(entry)
+    first = int(table.step.min()) + WARM_UP_STEPS if len(table) else 0
     for rank in np.unique(table.rank).tolist():
-        mine = table.where((table.rank == rank) & (table.step >= table.step.min() + WARM_UP_STEPS))
-        counted = mine.where(mine.allocated_bytes >= 0)
-        if len(counted):
-            held = counted.allocated_bytes.astype(np.float64)
-            yield _Series(rank, held, len(counted), "allocated", 0.05, 32_000_000, held)
-        elif len(mine):
-            yield _resident(run, rank, int(mine.start_ns.min()), int(mine.end_ns.max()), len(mine))
+        own = table.of(rank)
+        is_warm = own.step >= first
+        allocated_bytes = own.allocated_bytes[is_warm & (own.allocated_bytes >= 0)]
+        if len(allocated_bytes):
+            held = allocated_bytes.astype(np.float64)
+            yield _Series(rank, held, len(held), "allocated", 0.05, 32_000_000, held)
+        elif is_warm.any() and _has_grown(run, rank):
+            yield _resident(run, rank, own, is_warm, _profiled(own, written.get(rank, [])))
 
 
-def _resident(run: Run, rank: int, start_ns: int, end_ns: int, steps: int) -> _Series:
+def _has_grown(run: Run, rank: int) -> bool:
+    """Whether a process held at some time so much more than at another that it may be a leak: most do not."""
+    _, value = run.samples.series(f"rank {rank}", "rss_bytes")
+    return len(value) >= FEWEST and bool(np.ptp(value) >= _LEAST_RESIDENT_BYTES)
+
+
+def _resident(run: Run, rank: int, own: StepTable, is_warm: Bools, profiled: _Stretches) -> _Series:
     """What a process holds, as it would be if it had neither grown nor shrunk while a profiler was at work."""
+    start_ns, end_ns = int(own.start_ns[is_warm].min()), int(own.end_ns[is_warm].max())
+    steps = int(is_warm.sum())
     at_ns, value = run.samples.series(f"rank {rank}", "rss_bytes")
     inside = (at_ns >= start_ns) & (at_ns < end_ns)
     at_ns, value = at_ns[inside], value[inside]
-    is_free = ~_profiled(run, rank).overlaps(at_ns[:-1], at_ns[1:])
+    is_free = ~profiled.overlaps(at_ns[:-1], at_ns[1:])
     grown = np.concatenate(([0.0], np.cumsum(np.diff(value)[is_free])))
-    return _Series(rank, value[:1] + grown if len(value) else value, steps, "resident", 0.2, 64_000_000, value)
+    return _Series(
+        rank, value[:1] + grown if len(value) else value, steps, "resident", 0.2, _LEAST_RESIDENT_BYTES, value
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,14 +132,11 @@ class _Stretches:
         return np.asarray(touch.any(axis=1), dtype=np.bool_)
 
 
-def _profiled(run: Run, rank: int) -> _Stretches:
-    mine = run.steps.where((run.steps.rank == rank) & run.steps.is_profiled)
-    written = [entry for entry in run.traces if entry.rank == rank]
+def _profiled(own: StepTable, written: list[TraceWritten]) -> _Stretches:
+    start_ns, end_ns = own.start_ns[own.is_profiled], own.end_ns[own.is_profiled]
     stop_ns = np.array([entry.t_ns for entry in written], dtype=np.int64)
     held_ns = np.array([entry.stop_ns for entry in written], dtype=np.int64)
-    return _Stretches(
-        np.concatenate((mine.start_ns, stop_ns - held_ns)), np.concatenate((mine.end_ns, stop_ns)).astype(np.int64)
-    )
+    return _Stretches(np.concatenate((start_ns, stop_ns - held_ns)), np.concatenate((end_ns, stop_ns)))
 
 
 def _quarters(value: Floats) -> Floats:

@@ -7,6 +7,10 @@ ranks, not over samples, so one sample of a small batch counts more; and the sma
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
 
 from meshscope.analysis.findings.rule import Finding, Rule
 from meshscope.analysis.flight_words import ranks_words
@@ -57,13 +61,22 @@ def _shapes(run: Run) -> Steps:
 
 
 def _samples(run: Run) -> Steps:
-    found: Steps = defaultdict(lambda: defaultdict(list))
-    for rank, step, samples in zip(
-        run.steps.rank.tolist(), run.steps.step.tolist(), run.steps.samples.tolist(), strict=True
-    ):
-        if samples >= 0:
-            found[step][str(samples)].append(rank)
-    return found
+    is_told = run.steps.samples >= 0
+    order = np.argsort(run.steps.step[is_told], kind="stable")
+    rank, step = run.steps.rank[is_told][order], run.steps.step[is_told][order]
+    samples = run.steps.samples[is_told][order]
+    bounds = [0, *(np.flatnonzero(np.diff(step)) + 1).tolist(), len(step)] if len(step) else []
+    return {
+        int(step[start]): {str(value): rank[start:end][samples[start:end] == value].tolist() for value in values}
+        for start, end in pairwise(bounds)
+        for values in (_different(samples[start:end]),)
+    }
+
+
+def _different(samples: npt.NDArray[np.int64]) -> list[int]:
+    """In the order in which they come; in most steps all ranks take as many."""
+    first = int(samples[0])
+    return [first] if (samples == first).all() else list(dict.fromkeys(samples.tolist()))
 
 
 def _differing(what: str, of: str, steps: Steps) -> str:

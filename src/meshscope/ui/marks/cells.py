@@ -49,6 +49,11 @@ def clip(text: str, width: int) -> str:
     return set_cell_size(text, width - 1) + "…" if width > 1 else "…"
 
 
+def longest(words: Sequence[str], width: int) -> str:
+    """The first that takes at most ``width`` cells, or the last."""
+    return next((text for text in words if cell_len(text) <= width), words[-1])
+
+
 def left(text: str, width: int) -> str:
     """Exactly ``width`` cells, text at the left."""
     return set_cell_size(clip(text, width), width) if width > 0 else ""

@@ -15,7 +15,7 @@ from meshscope.ui.marks.cells import Piece
 Floats = npt.NDArray[np.float64]
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
-PLAIN = " _.-:=+*#"
+PLAIN = " _,-:=+*#"
 
 
 def binned(values: Sequence[float] | Floats, width: int) -> Floats:

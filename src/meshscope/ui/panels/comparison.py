@@ -40,8 +40,9 @@ _COLUMNS = (
 )
 # From this width on a state has room for all its words.
 _SPACIOUS = 150
-# Above this width there is room for a spread beside each mean, below for the means alone.
-_WIDE = 100
+# From these widths on a mean has room for a spread close beside it, and for one set apart.
+_LEAST, _WIDE = 76, 100
+_SPREAD = 3
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,8 @@ def _columns(standing: Standing, frame: Frame) -> tuple[Placed, ...]:
     widths = {"strategy": min(max(3 + longest + 2, 11), 24), "state": 30 if frame.width >= _SPACIOUS else 12}
     if frame.width >= _WIDE:
         widths |= {"rate": 13, "time": 12, "bar": 17}
+    elif frame.width >= _LEAST:
+        widths |= {"rate": 9 + frame.look.is_ascii, "time": 8 + frame.look.is_ascii}
     kept = [column for column in _COLUMNS if not empty.get(column.name, False)]
     found = placed([replace(column, width=widths.get(column.name, column.width)) for column in kept], frame.width)
     return tuple(_headed(place) if place.column.name == "bar" else place for place in found)
@@ -120,7 +123,8 @@ def _headed(bar: Placed) -> Placed:
 
 
 def _row(found: Row, columns: tuple[Placed, ...], frame: Frame, *, is_chosen: bool, leads: bool) -> list[Piece]:
-    bar = next((place.width for place in columns if place.column.name == "bar"), 0)
+    width = {place.column.name: place.width for place in columns}
+    bar = width.get("bar", 0)
     text = "strong" if is_chosen else "text"
     state = _state(found, frame)
     cited = partial(Cited, run=found.strategy)
@@ -128,8 +132,12 @@ def _row(found: Row, columns: tuple[Placed, ...], frame: Frame, *, is_chosen: bo
     shares: list[Piece] = stacked([(name, found.share.get(name, 0.0)) for name in SHARES], bar, frame.look)
     content: dict[str, list[Piece]] = {
         "strategy": _name(found.strategy, found.progress.state, is_chosen=is_chosen, leads=leads, row=found),
-        "rate": _mean(rate(found.samples_per_s), found.samples_per_s_spread, frame, cited(text, "throughput")),
-        "time": _mean(milliseconds(found.median_ns), found.spread_ns / NS_PER_MS, frame, cited(text, "step_time")),
+        "rate": _mean(
+            rate(found.samples_per_s), found.samples_per_s_spread, frame, cited(text, "throughput"), width["rate"]
+        ),
+        "time": _mean(
+            milliseconds(found.median_ns), found.spread_ns / NS_PER_MS, frame, cited(text, "step_time"), width["time"]
+        ),
         "speedup": [(times(found.speedup), cited(text, "speedup"))],
         "efficiency": [(whole_percent(found.efficiency_frac), cited(text, "efficiency"))],
         "bar": shares if found.share else [(_unprofiled(found) if has_state else state, "faint")],
@@ -143,11 +151,15 @@ def _row(found: Row, columns: tuple[Placed, ...], frame: Frame, *, is_chosen: bo
     return row(columns, content)
 
 
-def _mean(mean: str, half: float, frame: Frame, role: str) -> list[Piece]:
+def _mean(mean: str, half: float, frame: Frame, role: str, room: int) -> list[Piece]:
     """A mean, with its spread beside it where there is room; the signs stand below each other."""
-    if frame.width < _WIDE:
+    if frame.width < _LEAST:
         return [(mean, role)]
-    return [(mean, role), (" " + spread(half, mean, 4, "+-" if frame.look.is_ascii else "± "), "quiet")]
+    sign, size = ("+-" if frame.look.is_ascii else "±"), _SPREAD
+    if frame.width >= _WIDE:
+        sign, size = ("+-" if frame.look.is_ascii else "± "), _SPREAD + 1
+    pieces: list[Piece] = [(mean, role), (" " * (frame.width >= _WIDE) + spread(half, mean, size, sign), "quiet")]
+    return pieces if cells(pieces) <= room else [(mean, role)]
 
 
 def _name(strategy: str, state: str, *, is_chosen: bool, leads: bool, row: Row | None) -> list[Piece]:
@@ -177,7 +189,11 @@ def _waiting(strategy: str, columns: tuple[Placed, ...], frame: Frame, *, is_cho
     blank: dict[str, list[Piece]] = {
         name: [(UNKNOWN, "faint")] for name in ("speedup", "efficiency", "exposed", "peak", "compile")
     }
-    blank |= {name: _mean(UNKNOWN, math.nan, frame, "faint") for name in ("rate", "time")}
+    blank |= {
+        place.column.name: _mean(UNKNOWN, math.nan, frame, "faint", place.width)
+        for place in columns
+        if place.column.name in ("rate", "time")
+    }
     blank["strategy"] = _name(strategy, "waiting", is_chosen=is_chosen, leads=False, row=None)
     blank["state" if has_state else "bar"] = [("waiting", "quiet")]
     return row(columns, blank)

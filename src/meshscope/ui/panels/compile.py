@@ -158,7 +158,9 @@ def _suits(scene: Scene) -> bool:
     run = scene.run
     if run is None:
         return False
-    return bool(compilation(run).again) if run.compiles else bool(traced_compilation(run))
+    if run.compiles:  # asked with every frame: told without working out what each compilation was
+        return any(entry.is_recompilation and entry.stage == "compile" for entry in run.compiles)
+    return bool(traced_compilation(run))
 
 
 def depends(scene: Scene) -> Hashable:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from textual.strip import Strip
 
-from meshscope.analysis.devices import DeviceField, devices
+from meshscope.analysis.devices import DeviceField, DeviceGroup, device_groups, devices
 from meshscope.run import Run
 from meshscope.ui.about import devices as about
-from meshscope.ui.marks.cells import Line, Piece, left, right, strips, wrapped
+from meshscope.ui.marks.cells import Line, Piece, left, longest, right, strips, wrapped
 from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.sparkline import sparkline
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
@@ -41,7 +41,12 @@ _WRITTEN: dict[str, Callable[[float], str]] = {
 }
 
 
-_FIGURE, _TAIL = 11, 16
+_FIGURE, _TAIL, _REACH = 11, 16, 24
+_SLICES = 240
+_FURTHEST = (
+    " a line of many: their mean, the median now; below it those furthest from that",
+    " of many: mean, median now, furthest",
+)
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,7 @@ class Sensors:
     capacity: dict[tuple[str, str], float] = field(default_factory=dict)
     failed: tuple[tuple[str, str, str], ...] = ()
     fresh: Fresh = UNSTATED
+    groups: tuple[DeviceGroup, ...] = ()
 
 
 def question(scene: Scene) -> Sensors:
@@ -68,7 +74,8 @@ def question(scene: Scene) -> Sensors:
     named = [replace(r, device=called.get(r.device, r.device)) for r in found.fields if r.field not in _CAPACITIES]
     shown = tuple(sorted(named, key=_order))
     most = max((reading.count for reading in shown), default=0)
-    return Sensors(shown, capacity, found.failed, Fresh(of=counted(most, "reading") if most else "", at_unix_ns=at))
+    fresh = Fresh(of=counted(most, "reading") if most else "", at_unix_ns=at)
+    return Sensors(shown, capacity, found.failed, fresh, device_groups(shown, _SLICES))
 
 
 def _called(fields: tuple[DeviceField, ...], run: Run) -> dict[str, str]:
@@ -87,11 +94,13 @@ def _order(reading: DeviceField) -> tuple[int, str, str]:
 def draw(answer: Sensors, frame: Frame) -> list[Strip]:
     if not answer.fields:
         return note(_empty(answer), frame)
-    name = min(max(len(_label(reading)) for reading in answer.fields), max(frame.width // 3, 12))
     reasons = _reasons(answer, frame)[: max(frame.height - len(answer.fields), 1)]
     room = max(frame.height - len(reasons), 1)
+    if len(answer.fields) > room and any(len(group.members) > 1 for group in answer.groups):
+        return strips([*_grouped(answer, room, frame), *reasons], frame.width, frame.height, frame.look)
     shown = answer.fields if len(answer.fields) <= room else answer.fields[: max(room - 1, 1)]
     tall = min(max(room // (len(shown) or 1), 1), 3)
+    name = _gutter([_label(reading) for reading in shown], frame)
     lines: list[Line] = [
         line for reading in shown for line in _field(reading, _capacity(reading, answer), name, tall, frame)
     ]
@@ -100,18 +109,85 @@ def draw(answer: Sensors, frame: Frame) -> list[Strip]:
     return strips([*lines, *reasons], frame.width, frame.height, frame.look)
 
 
-def _field(reading: DeviceField, capacity: float, name: int, tall: int, frame: Frame) -> list[Line]:
+def _gutter(names: Sequence[str], frame: Frame) -> int:
+    return min(max(len(name) for name in names), max(frame.width // 3, 12))
+
+
+def _grouped(answer: Sensors, room: int, frame: Frame) -> list[Line]:
+    """A line for each field of many devices, and below it those whose newest reading is furthest from the others'."""
+    groups = answer.groups if len(answer.groups) <= room else answer.groups[: max(room - 1, 1)]
+    each = [(group, group.members[:most]) for group, most in zip(groups, _shares(groups, room - 1), strict=True)]
+    name = _gutter([_title(group) for group in groups] + [f" {_label(one)}" for _, most in each for one in most], frame)
+    lines: list[Line] = []
+    for group, furthest in each:
+        lines.append(_group(group, answer, name, frame))
+        for reading in furthest:
+            lines += _field(reading, _capacity(reading, answer), name, 1, frame, indent=" ", reach=_REACH)
+    if len(groups) < len(answer.groups):
+        return [*lines, [(f" … {len(answer.groups) - len(groups)} more fields", "quiet")]]
+    if any(furthest for _, furthest in each) and len(lines) < room:
+        lines.append([(longest(_FURTHEST, frame.width), "faint")])
+    return lines
+
+
+def _shares(groups: Sequence[DeviceGroup], room: int) -> list[int]:
+    """How many devices of each group are shown by themselves: the lines that are left, in turn; none that is alike."""
+    wanted = [_apart(group) for group in groups]
+    given = [0] * len(groups)
+    left = room - len(groups)
+    while left > 0 and any(given[at] < wanted[at] for at in range(len(groups))):
+        for at in range(len(groups)):
+            if given[at] < wanted[at] and left > 0:
+                given[at] += 1
+                left -= 1
+    return given
+
+
+def _apart(group: DeviceGroup) -> int:
+    """How many are at least half as far from the median as the furthest, and by enough to be seen in the figure."""
+    if len(group.members) == 1:
+        return 0
+    furthest = abs(group.members[0].last - group.median)
+    middle = value(group.median, group.field)
+    return sum(
+        2 * abs(one.last - group.median) >= furthest and value(one.last, group.field) != middle for one in group.members
+    )
+
+
+def _title(group: DeviceGroup) -> str:
+    if len(group.members) == 1:
+        return _label(group.members[0])
+    return printable(f"{len(group.members)} {group.kind}s {_NAMES.get(group.field) or field_name(group.field)}")
+
+
+def _group(group: DeviceGroup, answer: Sensors, name: int, frame: Frame) -> Line:
+    """The mean over devices as it went, and where the newest readings lie."""
+    if len(group.members) == 1:
+        (reading,) = group.members
+        return _field(reading, _capacity(reading, answer), name, 1, frame, reach=_REACH)[0]
+    figure = right(value(group.median, group.field), _FIGURE)
+    reach = f"{value(group.minimum, group.field)} to {value(group.maximum, group.field)}"
+    tail = right(reach, _REACH) if frame.width >= 60 else ""
+    room = max(frame.width - name - 2 - len(figure) - len(tail), 4)
+    high = max(_top(reading) for reading in group.members)
+    (bar,) = sparkline(group.value, room, frame.look, low=0.0, high=high)
+    return [(" " + left(_title(group), name) + " ", "text"), *bar, (figure, "text"), (tail, "quiet")]
+
+
+def _field(
+    reading: DeviceField, capacity: float, name: int, tall: int, frame: Frame, *, indent: str = "", reach: int = _TAIL
+) -> list[Line]:
     """One reading in ``tall`` lines, the last of them blank where there is more than one."""
     figure = right(value(reading.last, reading.field), _FIGURE)
     most = f"of {value(capacity, reading.field)}" if not math.isnan(capacity) else ""
-    tail = right(most or f"max {value(reading.maximum, reading.field)}", _TAIL) if frame.width >= 60 else ""
+    tail = right(most or f"max {value(reading.maximum, reading.field)}", reach) if frame.width >= 60 else ""
     room = max(frame.width - name - 2 - len(figure) - len(tail), 4)
     high = _top(reading) if math.isnan(capacity) else capacity
     bars = sparkline(reading.value, room, frame.look, low=0.0, high=high, height=max(tall - 1, 1))
     lines: list[Line] = []
     for index, bar in enumerate(bars):
         is_last = index == len(bars) - 1
-        label = left(_label(reading), name) if is_last else " " * name
+        label = left(indent + _label(reading), name) if is_last else " " * name
         figures: list[Piece] = (
             [
                 (figure, Cited("text", f"devices.{reading.field}.last")),

@@ -132,25 +132,47 @@ _ROLES = {"text": "quiet", "hint": "quiet", "doubt": "warn", "note": "warn", "ba
 _SIGNS = {"text": " ", "hint": "   ", "doubt": " ", "note": "! ", "bad": "✗ "}
 _RANK, _EVENTS = 5, 11
 _NAMED = 3
-_LINES = 8
+_LINES, _FEW = 8, 8
 
 
 def draw(files: Files, frame: Frame) -> list[Strip]:
     if not (files.before or files.files or files.after):
         return note(PANEL.promise, frame)
-    lines: list[Line] = [line for told in files.before for line in _line(told, frame)]
-    if files.files:
-        lines += [[]] if lines else []
-        name = max(frame.width - _RANK - _EVENTS - 1, 8)
-        lines.append([(right("rank", _RANK) + " " + left("file", name) + right("events", _EVENTS), "quiet")])
-        lines += [_file(read, name) for read in files.files]
-    lines += [line for told in files.after for line in _line(told, frame)]
+    before = [line for told in files.before for line in _line(told, frame)]
+    after = [line for told in files.after for line in _line(told, frame)]
+    gap: list[Line] = [[]] if before and files.files else []
+    fits = len(before) + len(gap) + 1 + len(files.files) + len(after) <= frame.height
+    if fits or len(files.files) <= _FEW:
+        lines = [*before, *gap, *_table(files.files, "file", frame), *after]
+    else:
+        # What is to be known of all of them would be below hundreds of lines.
+        fewest = sorted(files.files, key=lambda read: read.events)
+        said = Told("text", _summary(fewest))
+        lines = [*before, *gap, *_line(said, frame), *after, [], *_table(fewest, "file, fewest events first", frame)]
     scrolled = min(frame.scroll, max(len(lines) - frame.height, 0))
     shown = lines[scrolled : scrolled + frame.height]
     if len(lines) - scrolled > frame.height:
         rest: list[Piece] = [(f" … {len(lines) - scrolled - frame.height + 1} more lines, pgdn", "quiet")]
         shown = [*shown[:-1], rest]
     return strips(shown, frame.width, frame.height, frame.look)
+
+
+def _summary(fewest: Sequence[Read]) -> str:
+    """How many files there are, and from how few events to how many."""
+    least, most = fewest[0], fewest[-1]
+    middle = fewest[(len(fewest) - 1) // 2].events
+    if least.events == most.events:
+        return f"{len(fewest)} files of {grouped(middle)} events each"
+    reach = f"{grouped(least.events)} (rank {least.rank}) to {grouped(most.events)} (rank {most.rank})"
+    return f"{len(fewest)} files of {reach} events, median {grouped(middle)}"
+
+
+def _table(files: Sequence[Read], heading: str, frame: Frame) -> list[Line]:
+    if not files:
+        return []
+    name = max(frame.width - _RANK - _EVENTS - 1, 8)
+    title = right("rank", _RANK) + " " + left(heading, name) + right("events", _EVENTS)
+    return [[(title, "quiet")], *(_file(read, name) for read in files)]
 
 
 def _file(read: Read, name: int) -> list[Piece]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from textual.strip import Strip
 
-from meshscope.analysis.findings import Finding, findings
+from meshscope.analysis.findings import Finding, findings, rules
 from meshscope.analysis.flight_words import ranks_words
 from meshscope.run import SILENCE_NS, Run
 from meshscope.ui.about import findings as about
@@ -37,11 +37,15 @@ _PATIENCE_NS = SILENCE_NS // 3
 
 @dataclass(frozen=True)
 class Found:
-    """The findings of the run that is looked at; ``is_asked`` is false while there is no run to ask about."""
+    """The findings of the run that is looked at; ``is_asked`` is false while there is no run to ask about.
+
+    ``looked_for`` are the codes of all rules.
+    """
 
     findings: tuple[Finding, ...] = ()
     is_asked: bool = False
     fresh: Fresh = UNSTATED
+    looked_for: tuple[str, ...] = ()
 
 
 def question(scene: Scene) -> Found:
@@ -49,7 +53,8 @@ def question(scene: Scene) -> Found:
     if run is None:
         return Found()
     profiled = [step for window in run.windows for step in window.steps]
-    return Found(findings(run), is_asked=True, fresh=Fresh(of=steps_of(sorted(set(profiled)))))
+    looked_for = tuple(dict.fromkeys(rule.code for rule in rules()))
+    return Found(findings(run), is_asked=True, fresh=Fresh(of=steps_of(sorted(set(profiled)))), looked_for=looked_for)
 
 
 def count(found: Found) -> int:
@@ -61,7 +66,7 @@ def draw(found: Found, frame: Frame) -> list[Strip]:
     if not found.is_asked:
         return note(PANEL.promise, frame)
     if not found.findings:
-        return note("None of the pitfalls that are looked for shows in this run.", frame)
+        return strips(_nothing(found, frame), frame.width, frame.height, frame.look)
     at = min(frame.picked, len(found.findings) - 1)
     columns = placed(_COLUMNS, frame.width)
     if frame.height < _FEWEST_LINES:
@@ -76,6 +81,17 @@ def draw(found: Found, frame: Frame) -> list[Strip]:
         # What to do is worth as much as why: neither takes all of the room.
         words = words[: max(left - len(code), left // 2)]
     return strips([*lines, *words, *code], frame.width, frame.height, frame.look)
+
+
+def _nothing(found: Found, frame: Frame) -> list[Line]:
+    """That there is none, and of what where there is room for all of it."""
+    said = wrapped("None of the pitfalls that are looked for shows in this run.", frame.width, frame.height)
+    lines: list[Line] = [[(line, "quiet")] for line in said]
+    names = ", ".join(code.replace("-", " ") for code in found.looked_for)
+    looked = wrapped(f"Looked for: {names}.", max(frame.width, 1), frame.height) if names else []
+    if looked and len(lines) + 1 + len(looked) <= frame.height:
+        lines += [[], *([(line, "faint")] for line in looked)]
+    return lines
 
 
 def _rows(found: Sequence[Finding], at: int, room: int, columns: tuple[Placed, ...]) -> list[Line]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from textual.strip import Strip
 
@@ -17,7 +19,7 @@ from meshscope.ui.marks.cells import Line, strips, wrapped
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
 from meshscope.ui.words import clock_time, steps_of
-from meshscope.units import counted, duration, printable, size
+from meshscope.units import counted, duration, printable, ranges, size
 
 _ROLES = {"error": "bad", "warning": "warn"}
 # Told by steps and traces already.
@@ -26,6 +28,19 @@ _SIGNS = {"error": "✗", "warning": "!"}
 # The line of a traceback that names what was raised, and how many lines one may take that explains an ending.
 _RAISED = re.compile(r"\b\w*(Error|Exception|Interrupt)\b: ")
 _DECISIVE = 12
+
+_SINGLY, _RANGES = 3, 4
+"""As many ranks that say the same are told one by one, and as many ranges of ranks by their numbers."""
+
+_NUMBER = re.compile(r"\d+")
+
+
+class _OfRank(Protocol):
+    @property
+    def rank(self) -> int: ...
+
+
+E = TypeVar("E", bound=_OfRank)
 
 
 @dataclass(frozen=True)
@@ -53,25 +68,68 @@ def question(scene: Scene) -> Chronicle:
 
 
 def _happened(run: Run) -> Iterator[Happened]:
-    for log in run.logs:
-        yield Happened(log.t_ns, log.level, _who(log.rank) + log.text)
+    for alike in _alike(run.logs, lambda log: (log.level, _likeness(log.text))):
+        first = alike[0]
+        yield Happened(first.t_ns, first.level, _who(alike) + first.text)
     last: dict[int, str] = {}
     for phase in run.phases:
         if phase.rank <= 0 and last.get(phase.rank) != phase.phase and phase.phase not in _TRACED:
             detail = f": {phase.detail}" if phase.detail else ""
-            yield Happened(phase.t_ns, "info", _who(phase.rank) + phase.phase + detail)
+            yield Happened(phase.t_ns, "info", _who([phase]) + phase.phase + detail)
         last[phase.rank] = phase.phase
     yield from _traces(run)
-    for compiled in run.compiles:
-        if compiled.is_recompilation:
-            told = ", ".join(compiled.changed) or compiled.reason
-            why = f": {told}" if told else ""
-            text = f"compiled {compiled.function} again, {duration(compiled.duration_ns)}{why}"
-            yield Happened(compiled.t_ns, "warning", _who(compiled.rank) + text)
+    yield from _compiles(run)
     for path, why, hint in run.refused:
         yield Happened(run.last_entry_ns, "warning", f"{path}: {why} {hint}")
     yield from _flight(run)
     yield from _endings(run)
+
+
+def _alike(entries: Iterable[E], key: Callable[[E], Hashable]) -> Iterator[list[E]]:
+    """What more than a few ranks say alike together, else one by one; in the order of the first of each.
+
+    What one rank says again is another matter: the second time goes with the second time of the others.
+    """
+    groups: dict[Hashable, list[E]] = {}
+    times: Counter[Hashable] = Counter()
+    for entry in entries:
+        alike = key(entry)
+        times[entry.rank, alike] += 1
+        groups.setdefault((alike, times[entry.rank, alike]), []).append(entry)
+    for together in groups.values():
+        yield from [together] if len(together) > _SINGLY else ([entry] for entry in together)
+
+
+def _likeness(text: str) -> str:
+    """Ranks that say the same differ in numbers: their own, ports, addresses."""
+    return _NUMBER.sub("#", text)
+
+
+def _who(alike: Sequence[E]) -> str:
+    """``rank 3: ``, ``ranks 0–1023: ``; "" for the supervisor."""
+    ranks = sorted({entry.rank for entry in alike} - {-1})
+    if not ranks:
+        return ""
+    return f"{_named(ranks)}: "
+
+
+def _named(ranks: Sequence[int]) -> str:
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"{len(ranks)} ranks ({_in_short(ranks)})"
+
+
+def _in_short(ranks: Sequence[int]) -> str:
+    words = ranges(ranks).split(", ")
+    return ", ".join(words if len(words) <= _RANGES else [*words[:_RANGES], "…"])
+
+
+def _compiles(run: Run) -> Iterator[Happened]:
+    again = [compiled for compiled in run.compiles if compiled.is_recompilation]
+    for alike in _alike(again, lambda one: (one.function, one.stage, one.step, one.changed or one.reason)):
+        first = alike[0]
+        told = ", ".join(first.changed) or first.reason
+        took = ("up to " if len(alike) > 1 else "") + duration(max(one.duration_ns for one in alike))
+        text = f"compiled {first.function} again, {took}{f': {told}' if told else ''}"
+        yield Happened(first.t_ns, "warning", _who(alike) + text)
 
 
 def _flight(run: Run) -> Iterator[Happened]:
@@ -105,20 +163,17 @@ def _traces(run: Run) -> Iterator[Happened]:
 
 
 def _endings(run: Run) -> Iterator[Happened]:
-    for end in run.rank_ends:
-        if end.exit_code == 0 and not end.why:
-            continue
-        yield Happened(end.t_ns, "error", f"rank {end.rank} ended with {end.exit_code}: {end.why}")
+    """How ranks ended, those together that ended alike: who failed is not to be sought among whom that ended."""
+    ends = sorted((end for end in run.rank_ends if end.exit_code != 0 or end.why), key=lambda end: end.t_ns)
+    for alike in _alike(ends, lambda end: (end.exit_code, _likeness(end.why))):
+        end, ranks = alike[0], sorted(end.rank for end in alike)
+        yield Happened(end.t_ns, "error", f"{_named(ranks)} ended with {end.exit_code}: {end.why}")
         for line in end.log_lines:
             yield Happened(end.t_ns, "info", f"rank {end.rank}: {line}")
     if run.ended is not None:
         level = "info" if run.ended.outcome == "done" else "error"
         why = f": {run.ended.why}" if run.ended.why else ""
         yield Happened(run.ended.t_ns, level, f"{run.ended.outcome}{why}")
-
-
-def _who(rank: int) -> str:
-    return f"rank {rank}: " if rank >= 0 else ""
 
 
 def draw(chronicle: Chronicle, frame: Frame) -> list[Strip]:

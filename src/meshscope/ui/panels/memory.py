@@ -13,10 +13,11 @@ from meshscope.analysis.peak_place import PeakPlace, peak_places
 from meshscope.run import Run
 from meshscope.ui.about import memory as about
 from meshscope.ui.marks.bars import stacked
-from meshscope.ui.marks.cells import Line, Piece, aired, left, right, strips, wrapped
+from meshscope.ui.marks.cells import Line, Piece, aired, left, longest, right, strips, wrapped
 from meshscope.ui.marks.cited import Cited
+from meshscope.ui.marks.dots import dotted
 from meshscope.ui.marks.holdings import alive
-from meshscope.ui.marks.sparkline import sparkline
+from meshscope.ui.marks.sparkline import stretched
 from meshscope.ui.palette import TEXTURES, texture
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
@@ -24,7 +25,7 @@ from meshscope.units import UNKNOWN, duration, percent, printable, ratio, size
 
 _FIGURE = 9
 _SLICES = 240
-_TALLEST = 6
+_TALLEST, _FEW = 6, 8
 
 
 @dataclass(frozen=True)
@@ -100,13 +101,14 @@ def _fullest(ranks: tuple[RankMemory, ...]) -> RankMemory:
 
 def _over_time(answer: Memories, rank: RankMemory, frame: Frame) -> list[Line]:
     """What an allocator's own history says was held, from zero up to its peak, where there is room."""
-    room = frame.height - len(answer.ranks) - len(_detail(rank, frame)) - 5
+    room = frame.height - min(len(answer.ranks), _FEW) - len(_detail(rank, frame)) - 5
     # Who asked for what is alive tells more than how it came to be; both where there is room for both.
     height = min(room if answer.alive is None else (room - 2) // 3, _TALLEST)
     record = rank.record
     if record is None or len(answer.held) < 2 or height < (1 if answer.alive is None else 2):
         return []
-    bars = sparkline(answer.held, max(frame.width - 2, 4), frame.look, low=0.0, high=max(answer.held), height=height)
+    width = max(frame.width - 2, 4)
+    bars = dotted(stretched(answer.held, 2 * width), width, frame.look, low=0.0, high=max(answer.held), height=height)
     over = duration(record.end_ns - record.start_ns)
     heading: Line = [(f" rank {rank.rank} over {over}, of {size(max(answer.held))}", "quiet")]
     return [heading, *([(" ", "text"), *bar] for bar in bars), []]
@@ -118,19 +120,35 @@ def _extent(rank: RankMemory) -> int:
 
 
 def _ranks(ranks: tuple[RankMemory, ...], fullest: RankMemory, room: int, frame: Frame) -> list[Line]:
-    longest = _extent(fullest)
+    """A bar for each; where they do not fit the fullest first, and where the others' peaks lie in a line."""
+    most = _extent(fullest)
     gutter = max(len(str(rank.rank)) for rank in ranks) + 2
     width = max(frame.width - gutter - _FIGURE - 6, 4)
-    shown = ranks if len(ranks) <= room + 2 else ranks[: max(room - 1, 1)]
+    shown, rest = ranks, ranks[:0]
+    if len(ranks) > room + 2:
+        ordered = tuple(sorted(ranks, key=lambda rank: (-_extent(rank), rank.rank)))
+        shown, rest = ordered[: max(room - 1, 1)], ordered[max(room - 1, 1) :]
     lines: list[Line] = []
     for rank in shown:
-        parts = [(category.name, ratio(category.size_bytes, longest)) for category in _ordered(rank)]
+        parts = [(category.name, ratio(category.size_bytes, most)) for category in _ordered(rank)]
         peak = UNKNOWN if rank.peak_bytes is None else size(rank.peak_bytes)
         line: list[Piece] = [(right(str(rank.rank), gutter - 1) + " ", "quiet"), *stacked(parts, width, frame.look)]
         lines.append([*line, (right(peak, _FIGURE), Cited("text", "memory.peak", rank=rank.rank)), (" peak", "quiet")])
-    if len(shown) < len(ranks):
-        lines.append([(f"  … {len(ranks) - len(shown)} more ranks", "quiet")])
+    if rest:
+        lines.append([(_more(rest, frame), "quiet")])
     return aired(lines, room)
+
+
+def _more(rest: tuple[RankMemory, ...], frame: Frame) -> str:
+    """How many there are besides, and from where to where their peaks go."""
+    peaks = sorted(rank.peak_bytes for rank in rest if rank.peak_bytes is not None)
+    more = f"  … {len(rest)} more ranks"
+    if not peaks:
+        return more
+    reach = f"{size(peaks[0])} to {size(peaks[-1])}"
+    middle = f", median {size(peaks[(len(peaks) - 1) // 2])}"
+    brief = f"  … {len(rest)} more: {reach}"
+    return longest((f"{more} with peaks of {reach}{middle}", f"{brief}{middle}", brief), frame.width)
 
 
 def _ordered(rank: RankMemory) -> list[Category]:

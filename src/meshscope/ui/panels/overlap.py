@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 from textual.strip import Strip
 
-from meshscope.analysis.overlap import CollectiveOverlap, overlap
+from meshscope.analysis.overlap import CollectiveOverlap, overlap, overlap_by_rank
 from meshscope.analysis.progress import progress
 from meshscope.ui.about import overlap as about
 from meshscope.ui.marks.bars import stacked
-from meshscope.ui.marks.cells import Line, Piece, aired, strips
+from meshscope.ui.marks.cells import Line, Piece, aired, clip, longest, strips
 from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.table import Column, Placed, heading, placed, row
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
 from meshscope.ui.words import whole_percent
-from meshscope.units import UNKNOWN, counted, milliseconds, printable, ratio, size
+from meshscope.units import UNKNOWN, counted, milliseconds, percent, printable, ratio, size
 
 _COLUMNS = (
     Column("name", " collective", 15, is_text=True, grows=True, most=16),
@@ -30,9 +30,12 @@ _COLUMNS = (
 )
 
 
+_FEWEST_RANKS = 3
+
+
 @dataclass(frozen=True)
 class Overlaps:
-    """By exposed time, largest first; means per profiled step and rank."""
+    """By exposed time, largest first; means per profiled step and rank. ``by_rank`` is the first of them on each."""
 
     kinds: tuple[CollectiveOverlap, ...] = ()
     fresh: Fresh = UNSTATED
@@ -42,6 +45,7 @@ class Overlaps:
     is_live: bool = False
     is_partial: bool = False
     is_recorded: bool = True
+    by_rank: tuple[CollectiveOverlap, ...] = ()
 
 
 def question(scene: Scene) -> Overlaps:
@@ -62,6 +66,7 @@ def question(scene: Scene) -> Overlaps:
         scene.stance.is_live,
         is_partial=bool(scene.caveat),
         is_recorded=scene.is_recorded,
+        by_rank=overlap_by_rank(run, kinds[0].name) if kinds else (),
     )
 
 
@@ -74,16 +79,45 @@ def draw(answer: Overlaps, frame: Frame) -> list[Strip]:
     if not answer.kinds:
         return note(_empty(answer), frame)
     columns = placed(_known_columns(answer.kinds), frame.width)
-    longest = max(kind.busy_ns for kind in answer.kinds)
-    lines: list[Line] = [heading(columns)]
-    room = frame.height - 3
+    longest_ns = max(kind.busy_ns for kind in answer.kinds)
+    has_reading = len(answer.kinds) + 4 <= frame.height
+    lines: list[Line] = [[(" " + _reading(answer.kinds[0], frame.width - 1), "text")]] if has_reading else []
+    lines.append(heading(columns))
+    room = frame.height - len(lines) - 2
     shown = answer.kinds if len(answer.kinds) <= room else answer.kinds[: max(room - 1, 1)]
-    lines += aired([_kind(kind, longest, columns, frame) for kind in shown], room - 1)
+    rows: list[Line] = [_kind(kind, " " + kind.name, longest_ns, columns, frame) for kind in shown]
+    by_rank = _by_rank(answer, longest_ns, columns, frame, room - len(rows) - 1)
+    lines += [*rows, [], *by_rank] if by_rank else aired(rows, room - 1)
     if len(shown) < len(answer.kinds):
         rest = answer.kinds[len(shown) :]
         lines.append([(f"  … {len(rest)} more: {milliseconds(sum(kind.busy_ns for kind in rest))} ms", "quiet")])
     lines += [*([[]] if lines[-1] else []), _legend(frame)]
     return strips(lines, frame.width, frame.height, frame.look)
+
+
+def _reading(kind: CollectiveOverlap, width: int) -> str:
+    """What is most exposed, as a share of what."""
+    name, exposed, busy = printable(kind.name), milliseconds(kind.exposed_ns), milliseconds(kind.busy_ns)
+    share = percent(ratio(kind.exposed_ns, kind.busy_ns))
+    most = f"Most exposed: {name}, {exposed} of its {busy} ms ({share})"
+    each = " in a step of a rank" if kind.steps else " in a window of a rank"
+    return longest((most + each, most, f"exposed: {exposed} of {busy} ms ({share})"), width)
+
+
+def _by_rank(answer: Overlaps, longest_ns: float, columns: tuple[Placed, ...], frame: Frame, room: int) -> list[Line]:
+    """The kind that is most exposed, rank by rank, where there is room for three of them or all."""
+    ranks = answer.by_rank
+    if len(ranks) < 2 or room < min(len(ranks), _FEWEST_RANKS) + 1:
+        return []
+    shown = ranks if len(ranks) <= room - 1 else ranks[: room - 2]
+    title = f" {printable(ranks[0].name)} by rank, most exposed first"
+    lines: list[Line] = [[(clip(title, frame.width), "quiet")]]
+    lines += [_kind(one, f" {one.ranks[0]}", longest_ns, columns, frame, is_cited=False) for one in shown]
+    rest = [one.exposed_ns for one in ranks[len(shown) :]]
+    if rest:
+        reach = f"{milliseconds(min(rest))} to {milliseconds(max(rest))} ms exposed"
+        lines.append([(clip(f"  … {len(rest)} more: {reach}", frame.width), "quiet")])
+    return lines
 
 
 def _known_columns(kinds: tuple[CollectiveOverlap, ...]) -> tuple[Column, ...]:
@@ -92,19 +126,29 @@ def _known_columns(kinds: tuple[CollectiveOverlap, ...]) -> tuple[Column, ...]:
     return tuple(column for column in _COLUMNS if not unknown.get(column.name, False))
 
 
-def _kind(kind: CollectiveOverlap, longest: float, columns: tuple[Placed, ...], frame: Frame) -> list[Piece]:
+def _kind(
+    kind: CollectiveOverlap,
+    name: str,
+    longest_ns: float,
+    columns: tuple[Placed, ...],
+    frame: Frame,
+    *,
+    is_cited: bool = True,
+) -> list[Piece]:
     width = next(place.width for place in columns if place.column.name == "bar")
-    parts = [("hidden", ratio(kind.hidden_ns, longest)), ("exposed", ratio(kind.exposed_ns, longest))]
-    cited = {what: Cited("text", f"by_kind.{kind.name}.{what}") for what in ("busy", "hidden", "wait", "count", "size")}
-    content: dict[str, list[Piece]] = {
-        "name": [(" " + printable(kind.name), "text")],
-        "bar": stacked(parts, width, frame.look),
-        "busy": [(milliseconds(kind.busy_ns), cited["busy"])],
-        "hidden": [(whole_percent(ratio(kind.hidden_ns, kind.busy_ns)), cited["hidden"])],
-        "wait": [(UNKNOWN if kind.wait_ns is None else milliseconds(kind.wait_ns), cited["wait"])],
-        "count": [(str(kind.count), cited["count"])],
-        "size": [(UNKNOWN if kind.size_bytes is None else size(kind.size_bytes), cited["size"])],
+    parts = [("hidden", ratio(kind.hidden_ns, longest_ns)), ("exposed", ratio(kind.exposed_ns, longest_ns))]
+    figures = {
+        "busy": milliseconds(kind.busy_ns),
+        "hidden": whole_percent(ratio(kind.hidden_ns, kind.busy_ns)),
+        "wait": UNKNOWN if kind.wait_ns is None else milliseconds(kind.wait_ns),
+        "count": str(kind.count),
+        "size": UNKNOWN if kind.size_bytes is None else size(kind.size_bytes),
     }
+    content: dict[str, list[Piece]] = {
+        what: [(figure, Cited("text", f"by_kind.{kind.name}.{what}") if is_cited else "quiet")]
+        for what, figure in figures.items()
+    }
+    content |= {"name": [(printable(name), "text")], "bar": stacked(parts, width, frame.look)}
     return row(columns, content)
 
 

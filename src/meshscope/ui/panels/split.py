@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from textual.strip import Strip
 
-from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
+from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown, mean
 from meshscope.analysis.progress import progress
 from meshscope.analysis.steps import steps
 from meshscope.ui.about import split as about
 from meshscope.ui.marks.bars import stacked
-from meshscope.ui.marks.cells import Line, Piece, aired, left, right, strips
+from meshscope.ui.marks.cells import Line, Piece, aired, left, longest, right, strips
 from meshscope.ui.marks.cited import Cited
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
@@ -19,7 +19,7 @@ from meshscope.ui.scene import Scene, version
 from meshscope.ui.words import steps_of
 from meshscope.units import UNKNOWN, counted, duration, milliseconds, percent, printable, ratio
 
-_FIGURE = 8
+_FIGURE, _TALL = 8, 6
 # Time under the profiler is no step time: its column must not be taken for one.
 _STEPPED, _WHOLE = "ms profiled", "ms traced"
 
@@ -74,15 +74,21 @@ def draw(split: Split, frame: Frame) -> list[Strip]:
     if not found:
         return note(_empty(split), frame)
     drawn = [part for _, part in found if part is not None]
-    longest = max(part.span_ns for part in drawn)
-    gutter = max(len(str(rank.rank)) for rank, _ in found) + 2
-    lines: list[Line] = [_heading(whole, frame)]
-    has_legend = len(found) + 2 <= frame.height
-    room = frame.height - (2 if has_legend else 1)
-    shown = found if len(found) <= room else found[: max(room - 1, 1)]
-    lines += aired([_rank(rank, part, longest, gutter, whole, frame) for rank, part in shown], room - 1)
+    has_legend = len(found) + 2 <= frame.height or frame.height >= _TALL
+    room = max(frame.height - (2 if has_legend else 1), 1)
+    shown = found if len(found) <= room else _held_least(found)[: max(room - 2, 1)]
+    rest = [part for _, part in _held_least(found)[len(shown) :] if part is not None] if len(shown) < len(found) else []
+    others = f"+{len(found) - len(shown)}"
+    scale = _Scale(
+        whole, max(part.span_ns for part in drawn), max(len(str(found[-1][0].rank)), len(others) * bool(rest))
+    )
+    rows: list[Line] = [_rank(str(rank.rank), part, scale, frame, rank=rank.rank) for rank, part in shown]
+    if rest and room > 1:
+        rows.append(_rank(others, mean(rest), scale, frame))
+    reading: list[Line] = [[(" " + _reading(found, whole, frame), "text")]] if len(found) + 4 <= frame.height else []
+    lines: list[Line] = [*reading, _heading(whole, frame), *aired(rows, room - 1 - len(reading))]
     if len(shown) < len(found):
-        lines.append([(_rest([part for _, part in found[len(shown) :]]), "quiet")])
+        lines.append([(" " + _rest(others, rest, frame), "quiet")])
     if not has_legend:
         return strips(lines, frame.width, frame.height, frame.look)
     if lines[-1] and len(lines) < frame.height - 1:
@@ -110,10 +116,50 @@ def _found(split: Split) -> tuple[str, list[_Ranked]]:
     return _WHOLE, []
 
 
-def _rest(parts: list[Breakdown | None]) -> str:
-    """Ranks that find no room, with the shortest and the longest of them that are known."""
-    known = [part.span_ns for part in parts if part is not None]
-    return f"  … {len(parts)} more" + (f": {duration(min(known))} to {duration(max(known))}" if known else "")
+def _reading(found: list[_Ranked], whole: str, frame: Frame) -> str:
+    """How much of what is exposed in the mean, and where least: the others wait for that rank."""
+    known = [(rank, part) for rank, part in found if part is not None]
+    middle = mean([part for _, part in known])
+    span = milliseconds(middle.span_ns)
+    exposed = (
+        f"exposed: {milliseconds(middle.exposed_ns)} of {span} ms ({percent(ratio(middle.exposed_ns, middle.span_ns))})"
+    )
+    if len(known) < 2 or not middle.exposed_ns:
+        return longest((f"{exposed} {'in a step' if whole == _STEPPED else 'traced'}", exposed), frame.width - 1)
+    least, part = min(known, key=lambda ranked: ranked[1].exposed_ns)
+    of = f"{exposed}, mean of {len(known)} ranks"
+    held = f"least rank {least.rank}, {milliseconds(part.exposed_ns)} ms"
+    return longest((f"{of}; {held}", f"{exposed}; {held}", exposed), frame.width - 1)
+
+
+def _held_least(found: list[_Ranked]) -> list[_Ranked]:
+    """First the ranks that exposed communication holds back least: those that the others wait for."""
+
+    def key(ranked: _Ranked) -> tuple[int, int]:
+        rank, part = ranked
+        return (0 if part is None else part.exposed_ns - part.span_ns, rank.rank)
+
+    return sorted(found, key=key)
+
+
+def _rest(others: str, rest: list[Breakdown], frame: Frame) -> str:
+    """What the row of the ranks that find no room is, with the shortest and the longest of them that are known."""
+    known = [part.span_ns for part in rest]
+    if not known:
+        return f"… {others[1:]} more"
+    reach = f"{others}: the mean of more, {duration(min(known))} to {duration(max(known))}"
+    return longest(
+        (f"{reach}; above who waits least for others", f"{reach}; above who waits least", reach), frame.width - 1
+    )
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """What the whole of a bar is called, the longest whole, and the cells of the longest name."""
+
+    whole: str
+    longest_ns: int
+    name: int
 
 
 def _figures(whole: str, frame: Frame) -> tuple[str, ...]:
@@ -130,19 +176,18 @@ def _heading(whole: str, frame: Frame) -> list[Piece]:
     return [(right(figures, frame.width), "quiet")]
 
 
-def _rank(
-    rank: RankBreakdown, part: Breakdown | None, longest: int, gutter: int, whole: str, frame: Frame
-) -> list[Piece]:
-    names = _figures(whole, frame)
-    width = frame.width - gutter - _FIGURE * len(names)
-    label = right(str(rank.rank), gutter - 1) + " "
+def _rank(name: str, part: Breakdown | None, scale: _Scale, frame: Frame, *, rank: int = -1) -> list[Piece]:
+    """A rank, or (−1) several as one, of whose figures none can be asked about."""
+    names = _figures(scale.whole, frame)
+    width = frame.width - scale.name - 2 - _FIGURE * len(names)
+    label = right(name, scale.name + 1) + " "
     if part is None:
-        words = left("no whole step" if whole == _STEPPED else "", width)
+        words = left("no whole step" if scale.whole == _STEPPED else "", width)
         return [(label, "quiet"), (words, "faint"), *(_cited(right(UNKNOWN, _FIGURE), name, rank) for name in names)]
-    scale = part.span_ns / longest
-    bar = stacked([(name, share * scale) for name, share in shares(part)], width, frame.look)
+    share = part.span_ns / scale.longest_ns
+    bar = stacked([(what, of * share) for what, of in shares(part)], width, frame.look)
     known = {
-        whole: milliseconds(part.span_ns),
+        scale.whole: milliseconds(part.span_ns),
         "compute": milliseconds(part.compute_ns),
         "hidden": milliseconds(part.hidden_ns),
         "exposed": milliseconds(part.exposed_ns),
@@ -152,9 +197,11 @@ def _rank(
     return [(label, "quiet"), *bar, *(_cited(right(known[name], _FIGURE), name, rank) for name in names)]
 
 
-def _cited(figure: str, name: str, rank: RankBreakdown) -> Piece:
+def _cited(figure: str, name: str, rank: int) -> Piece:
+    if rank < 0:
+        return (figure, "quiet")
     number = {_STEPPED: "span", _WHOLE: "span", "exp %": "share.exposed"}.get(name, name)
-    return (figure, Cited("text", number, rank=rank.rank))
+    return (figure, Cited("text", number, rank=rank))
 
 
 def _legend(frame: Frame, drawn: set[str]) -> list[Piece]:

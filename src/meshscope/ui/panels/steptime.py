@@ -11,15 +11,20 @@ from textual.strip import Strip
 
 from meshscope.analysis.steps import Steps, steps
 from meshscope.ui.about import steptime as about
+from meshscope.ui.marks.axis import across
 from meshscope.ui.marks.cells import Line, Piece, cells, ends, right, strips
 from meshscope.ui.marks.chart import Columns, area, columns, marks
 from meshscope.ui.marks.cited import Cited
+from meshscope.ui.marks.dots import dotted
 from meshscope.ui.marks.sparkline import skyline
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
+from meshscope.ui.words import spread
 from meshscope.units import NS_PER_MS, NS_PER_S, counted, duration, milliseconds, percent, rate
 
 _GUTTER = 6
+_WITH_AXIS, _ROOMY, _TALL_LOSS = 10, 18, 3
+"""From how many lines on steps are numbered, and the loss is drawn in so many of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,29 +60,45 @@ def draw(pace: Pace, frame: Frame) -> list[Strip]:
     width = max(frame.width - _GUTTER, 1)
     given = columns(found.number, found.duration_ns / NS_PER_MS, found.is_profiled, planned=found.planned, width=width)
     tall = max(frame.height // 5, 1)
-    room = max(frame.height - 4 - tall, 1)
+    loss = _loss(found, width, frame) if frame.height >= _ROOMY else []
+    axis: list[Line] = [_across(found, width)] if frame.height >= _WITH_AXIS else []
+    room = max(frame.height - 3 - len(axis) - tall - len(loss), 1)
     lines: list[Line] = [_summary(found, frame)]
     chart = area(given, room, frame.look, top=_top(found, given), label=_label, gutter=_GUTTER, role="gauge",
                  marked_role="profiled")  # fmt: skip
     lines += chart
-    lines.append(_axis(given, found))
+    lines += [_axis(given, found), *axis]
     lines += _throughput(pace, width, tall, frame)
+    lines += loss
     lines.append(_under(found, frame))
     return strips(lines, frame.width, frame.height, frame.look)
 
 
+def _across(found: Steps, width: int) -> Line:
+    total = max(found.planned, int(found.number.max()) + 1)
+    return across(total, width, "step", gutter=_GUTTER, role="faint")
+
+
+def _loss(found: Steps, width: int, frame: Frame) -> list[Line]:
+    """The loss of each step below its column, between its least and its most; nothing where it is not told."""
+    given = columns(found.number, found.loss, found.is_profiled, planned=found.planned, width=2 * width).value
+    known = given[np.isfinite(given)]
+    if not len(known):
+        return []
+    low, high = float(known.min()), float(known.max())
+    lines = dotted(
+        np.where(np.isfinite(given), given, math.nan), width, frame.look, low=low, high=high, height=_TALL_LOSS
+    )
+    labels = [f"{high:.4g}", "loss", f"{low:.4g}"]
+    return [[(right(label, _GUTTER - 1) + " ", "quiet"), *line] for label, line in zip(labels, lines, strict=True)]
+
+
 def _summary(found: Steps, frame: Frame) -> list[Piece]:
-    figures: list[Piece] = [
-        (" ", "text"),
-        (milliseconds(found.median_ns), Cited("strong", "step_time")),
-        (" ms median  ", "quiet"),
-        (milliseconds(found.p95_ns), Cited("text", "step_time.p95")),
-        (" p95  ", "quiet"),
-        (milliseconds(found.first_ns), Cited("text", "step_time.first")),
-        (" first", "quiet"),
-    ]
+    figures = _figures(found, _spread(found, frame))
+    if cells(figures) > frame.width:
+        figures = _figures(found, "")
     compiled: list[Piece] = []
-    if not math.isnan(found.compile_ns):
+    if found.compile_ns > 0:
         compiled = [(duration(found.compile_ns), Cited("text", "compile")), (" compiling", "quiet")]
     mark: list[Piece] = [("▴", "profiled"), (" profiled", "quiet")] if found.profiled else []
     last = [*compiled, *([("   ", "text")] if compiled and mark else []), *mark]
@@ -85,6 +106,26 @@ def _summary(found: Steps, frame: Frame) -> list[Piece]:
         if frame.width >= 60 and cells(figures) + 2 + cells(tail) <= frame.width:
             return ends(figures, tail, frame.width)
     return figures
+
+
+def _figures(found: Steps, spread_ms: str) -> list[Piece]:
+    return [
+        (" ", "text"),
+        (milliseconds(found.median_ns), Cited("strong", "step_time")),
+        (spread_ms, "quiet"),
+        (" ms median  ", "quiet"),
+        (milliseconds(found.p95_ns), Cited("text", "step_time.p95")),
+        (" p95  ", "quiet"),
+        (milliseconds(found.first_ns), Cited("text", "step_time.first")),
+        (" first", "quiet"),
+    ]
+
+
+def _spread(found: Steps, frame: Frame) -> str:
+    if math.isnan(found.spread_ns):
+        return ""
+    sign = "+-" if frame.look.is_ascii else "±"
+    return f" {spread(found.spread_ns / NS_PER_MS, milliseconds(found.median_ns), 0, sign)}"
 
 
 def _top(found: Steps, given: Columns) -> float:
@@ -126,8 +167,13 @@ def _throughput(pace: Pace, width: int, tall: int, frame: Frame) -> list[Line]:
     so_far = given.value[: int(np.flatnonzero(~np.isnan(given.value))[-1]) + 1]
     bars = skyline(so_far, width, frame.look, low=low, high=high, height=tall)
     marked = {0: high, tall - 1: low} if tall > 1 else {}
-    labels = [right(rate(marked[at]) if at in marked else "", _GUTTER - 1) + " " for at in range(tall)]
+    labels = [right(_brief(marked[at]) if at in marked else "", _GUTTER - 1) + " " for at in range(tall)]
     return [[(label, "quiet"), *bar] for label, bar in zip(labels, bars, strict=True)]
+
+
+def _brief(value: float) -> str:
+    """A rate in at most five cells."""
+    return rate(value) if value < 9999.5 else f"{value / 1000:.0f}k" if value < 999_500 else f"{value / 1e6:.3g}M"
 
 
 def _under(found: Steps, frame: Frame) -> list[Piece]:

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, replace
 
 from textual.strip import Strip
 
 from meshscope.analysis.progress import progress
-from meshscope.analysis.rank_waits import Floats, RankRow, RankWaits, binned, median_row, rank_waits, worst_first
+from meshscope.analysis.rank_waits import (
+    Band,
+    RankRow,
+    RankWaits,
+    bands,
+    named_late,
+    per_cell,
+    rank_waits,
+    worst_first,
+)
 from meshscope.ui.about import waiting as about
-from meshscope.ui.marks.cells import Line, Piece, cells, strips, wrapped
+from meshscope.ui.marks.cells import Line, Piece, cells, longest, strips, wrapped
 from meshscope.ui.marks.cited import Cited
+from meshscope.ui.marks.heat import heat_heading, heat_scale, heat_strip
 from meshscope.ui.marks.table import Column, Placed, heading, placed, row
-from meshscope.ui.palette import heat
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
 from meshscope.ui.words import steps_of
@@ -23,7 +31,7 @@ from meshscope.units import UNKNOWN, counted, duration, milliseconds, printable
 
 _COLUMNS = (
     Column("rank", "rank", 6),
-    Column("late", "late", 6, is_text=True, grows=True, most=160, least=4, gap=1),
+    Column("late", "late", 6, is_text=True, grows=True, most=240, least=4, gap=1),
     Column("wait", "wait ms", 7, gap=1),
     Column("transfer", "transfer ms", 11, rank=2, gap=1),
     Column("held", "holds up ms", 11, rank=3, gap=1),
@@ -32,10 +40,11 @@ _COLUMNS = (
 _LEVELS = (0.02, 0.05, 0.1, 0.2)
 """From which share of a step on a cell is of the next level; the first is what counts as late."""
 
-_MOST_PER_STEP = 6
-_TALL = 8
-_FEWEST_ROWS = 4
-"""Ranks that are shown however long the sentence is."""
+_TALL, _TALLER = 8, 16
+"""From how many lines on there is a note below, and another."""
+
+_FEWEST_ROWS, _FEWEST_ALONE = 4, 3
+"""Rows that are shown however long the sentence is, and ranks that stand by themselves however even all are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,60 +91,67 @@ def draw(answer: Lates, frame: Frame) -> list[Strip]:
     found = answer.found
     if not found.rows:
         return note(_empty(answer), frame)
-    below = _scale(found, frame)
-    most = max(frame.height - len(below) - 1 - min(len(found.rows), _FEWEST_ROWS), 1)
+    foot = 1 + (frame.height >= _TALL) + (frame.height >= _TALLER)
+    most = max(min(frame.height - foot - 1 - min(len(found.rows), _FEWEST_ROWS), frame.height // 3), 1)
     said = wrapped(printable(found.words[:1].upper() + found.words[1:]), max(frame.width - 1, 1), most)
     lines: list[Line] = [[(" " + line, "warn" if found.is_bad else "text")] for line in said]
-    room = frame.height - len(lines) - 1 - len(below)
-    if room < 1:
-        return strips(lines, frame.width, frame.height, frame.look)
-    columns = placed(_COLUMNS, frame.width)
+    shown = _shown(answer, frame.height - len(lines) - 1 - foot)
+    if not shown:
+        return strips([*lines, _scale(found, frame)], frame.width, frame.height, frame.look)
+    columns = placed(
+        (replace(_COLUMNS[0], width=max(4, *(len(one.name) for one in shown)) + 2), *_COLUMNS[1:]), frame.width
+    )
     lines.append(_heading(found, columns))
-    lines += [_row(one, name, columns, frame) for one, name in _shown(answer, room)]
-    spare = frame.height - len(lines) - len(below)
-    return strips([*lines, *([[]] if spare > 0 else []), *below], frame.width, frame.height, frame.look)
+    lines += [_row(one.row, one.name, columns, frame) for one in shown]
+    below = [_scale(found, frame), *_notes(found, shown, columns, frame, frame.height - len(lines) - 1)]
+    gap: list[Line] = [[]] if len(lines) + len(below) < frame.height else []
+    return strips([*lines, *gap, *below], frame.width, frame.height, frame.look)
 
 
-def _shown(answer: Lates, room: int) -> list[tuple[RankRow, str]]:
-    """All in the order of ranks; where they do not fit, the worst first and the rest as one row of medians."""
+@dataclass(frozen=True, eq=False)
+class _Named:
+    """A row by its name: a rank, or ``count`` of them, of which it is the latest."""
+
+    name: str
+    row: RankRow
+    count: int = 1
+
+
+def _shown(answer: Lates, room: int) -> list[_Named]:
+    """All in the order of ranks; where they do not fit the worst first, and then all others folded in that order.
+
+    Those that are late in the mean stand by themselves, if they are not too many: what is left of a bad node or a bad
+    device is even then, and what roams shows in every row.
+    """
     rows = answer.found.rows
-    if len(rows) <= room:
-        return [(one, str(one.rank)) for one in rows]
-    shown, rest = answer.worst[: max(room - 1, 1)], answer.worst[max(room - 1, 1) :]
-    median = [(median_row(rest), f"+{len(rest)}")] if room > 1 else []
-    return [(one, str(one.rank)) for one in shown] + median
+    if len(rows) <= room or room < 1:
+        return [_Named(str(one.rank), one) for one in rows[: max(room, 0)]]
+    late = max(named_late(answer.found), _FEWEST_ALONE)
+    alone = min(late, room - 1 if late < room else room - room // 3) if room > 1 else 1
+    shown = [_Named(str(one.rank), one) for one in answer.worst[:alone]]
+    if room == 1:
+        return shown
+    others = sorted(answer.worst[alone:], key=lambda row: row.rank)
+    return [*shown, *(_Named(_called(band), band.row, band.count) for band in bands(others, room - alone))]
+
+
+def _called(band: Band) -> str:
+    return f"{band.first}–{band.last}" if band.count > 1 else str(band.first)
 
 
 def _heading(found: RankWaits, columns: tuple[Placed, ...]) -> list[Piece]:
     """The steps of the strip's first and last cell stand above it."""
     width = next(place.width for place in columns if place.column.name == "late")
     titles = {place.column.name: [(place.column.heading, "quiet")] for place in columns}
-    titles["late"] = [(_span(found, width), "quiet")]
+    titles["late"] = [(heat_heading(found.steps, width) if found.is_stepped else "in all"[:width], "quiet")]
     return row(columns, titles) if width else heading(columns)
-
-
-def _span(found: RankWaits, width: int) -> str:
-    if not found.is_stepped:
-        return "in all"[:width]
-    first, last = found.steps[0], found.steps[-1]
-    if len(found.steps) == 1:
-        return f"step {first}" if width >= len(f"step {first}") else str(first)
-    used = _per_step(len(found.steps), width) * len(found.steps)
-    ends = min(max(used, len(f"{first}–{last}")), width)
-    gap = ends - len(f"step {first}") - len(str(last))
-    return f"step {first}{' ' * gap}{last}" if gap > 0 else f"{first}–{last}"
-
-
-def _per_step(steps: int, width: int) -> int:
-    """How many cells a step takes where there is room."""
-    return min(max(width // max(steps, 1), 1), _MOST_PER_STEP)
 
 
 def _row(one: RankRow, name: str, columns: tuple[Placed, ...], frame: Frame) -> list[Piece]:
     width = next(place.width for place in columns if place.column.name == "late")
     content: dict[str, list[Piece]] = {
         "rank": [(name, "quiet" if one.rank < 0 else "text")],
-        "late": _cells(one.late_frac, width, frame),
+        "late": heat_strip(one.late_frac, width, _LEVELS, frame.look),
         "wait": [(milliseconds(one.wait_ns), _cited("per_step.wait", one))],
         "transfer": [(milliseconds(one.transfer_ns), _cited("per_step.transfer", one))],
         "held": [(milliseconds(one.held_ns), _cited("per_step.held", one))],
@@ -149,53 +165,52 @@ def _cited(number: str, one: RankRow) -> str:
     return Cited("text", f"waiting.{number}", rank=one.rank) if one.rank >= 0 else "text"
 
 
-def _cells(late_frac: Floats, width: int, frame: Frame) -> list[Piece]:
-    """A level for each step; the worst of several where they share a cell."""
-    each = _per_step(len(late_frac), width)
-    levels = [_level(value) for value in binned(late_frac, width).tolist()]
-    return [
-        (" " * count if level < 0 else heat(level, frame.look) * count, "text" if level < 0 else f"heat{level}")
-        for level, run in groupby(levels)
-        if (count := each * len(list(run)))
-    ]
-
-
-def _level(frac: float) -> int:
-    return -1 if math.isnan(frac) else sum(frac >= bar for bar in _LEVELS)
-
-
-def _scale(found: RankWaits, frame: Frame) -> list[Line]:
-    """What the characters stand for, in shares of a step and in time; what the figures are, and how far to trust it."""
-    line: list[Piece] = [(" late by", "quiet")]
-    for level, bar in enumerate(_LEVELS, start=1):
-        line += [(" " + heat(level, frame.look), f"heat{level}"), (f" {bar * 100:.0f}", "quiet")]
+def _scale(found: RankWaits, frame: Frame) -> list[Piece]:
+    """What the characters stand for, in shares of a step and in time."""
+    line: list[Piece] = [(" late by", "quiet"), *heat_scale(_LEVELS, frame.look)]
     of = "a step" if found.is_stepped else "the time"
     time = f" ({duration(_LEVELS[0] * found.step_ns)} to {duration(_LEVELS[-1] * found.step_ns)})"
     full = (f" % of {of} or more{time}, over all collectives", f" % of {of} or more{time}")
     short = (f" % of {of}", " %")
     words = short if math.isnan(found.step_ns) else full + short
-    line.append((_longest(words, frame.width - cells(line)), "quiet"))
-    return [line, [(_figures(found, frame), "faint")]] if frame.height >= _TALL else [line]
+    return [*line, (longest(words, frame.width - cells(line)), "quiet")]
 
 
-def _figures(found: RankWaits, frame: Frame) -> str:
-    """What the figures and the last row are, and how far the clocks can be trusted."""
-    each = "per step" if found.is_stepped else "in all"
-    more = "; +n: the median of n more" if len(found.rows) + 2 * _FEWEST_ROWS > frame.height else ""
-    ends = UNKNOWN if found.residual_ns is None else duration(found.residual_ns)
-    return _longest(
-        (
-            f" ms: {each}, added up over calls{more}; ends of a collective agree to {ends}",
-            f" ms {each}, over calls{more}; ends agree to {ends}",
-            f" ends agree to {ends}",
-        ),
+def _notes(
+    found: RankWaits, shown: Sequence[_Named], columns: tuple[Placed, ...], frame: Frame, room: int
+) -> list[Line]:
+    """What was folded into a cell, then what the figures are and how far the clocks can be trusted."""
+    width = next(place.width for place in columns if place.column.name == "late")
+    folding = _folding(per_cell(len(found.steps), width), max(one.count for one in shown), frame)
+    lines: list[Line] = [[(line, "faint")] for line in (folding, _figures(found, frame)) if line]
+    return lines[: max(room, 0)]
+
+
+def _folding(steps: int, ranks: int, frame: Frame) -> str:
+    """How many steps and ranks are in one cell, and what of them; "" where nothing was folded."""
+    of = [f"{count} {what}" for count, what in ((steps, "steps"), (ranks, "ranks")) if count > 1]
+    if not of:
+        return ""
+    medians = "; figures of a row of ranks are medians" if ranks > 1 else ""
+    both, brief = " and ".join(of), " × ".join(of)
+    return longest(
+        (f" a cell is the latest of {both}{medians}", f" a cell: the latest of {both}", f" cell: latest of {brief}"),
         frame.width,
     )
 
 
-def _longest(words: Sequence[str], width: int) -> str:
-    """The first that fits, or the last."""
-    return next((text for text in words if len(text) <= width), words[-1])
+def _figures(found: RankWaits, frame: Frame) -> str:
+    """What the figures are, and how far the clocks can be trusted."""
+    each = "per step" if found.is_stepped else "in all"
+    ends = UNKNOWN if found.residual_ns is None else duration(found.residual_ns)
+    return longest(
+        (
+            f" ms: {each}, added up over calls; ends of a collective agree to {ends}",
+            f" ms {each}, over calls; ends agree to {ends}",
+            f" ends agree to {ends}",
+        ),
+        frame.width,
+    )
 
 
 def _empty(answer: Lates) -> str:
