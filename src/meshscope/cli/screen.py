@@ -21,7 +21,9 @@ from meshscope.ui.look import look
 def show(folder: Path, *, speed: float | None = None, **given: Any) -> Gallery:
     """Watch (or with ``speed`` replay) a folder until the user leaves, and print the line that stays in the shell."""
     gallery = Gallery(folder)
-    click.echo(app.watch(folder, reel=gallery, options=_options(**given), speed=speed))
+    line = app.watch(folder, reel=gallery, options=_options(**given), speed=speed)
+    if line:
+        click.echo(line)
     return gallery
 
 
