@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,8 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from rich.console import Console
+from rich.text import Text
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
 from textual.screen import Screen
 from textual.theme import Theme
 
@@ -25,7 +29,8 @@ from meshscope.errors import MeshscopeError
 from meshscope.recording.clock import Clock
 from meshscope.run import Opening
 from meshscope.ui import palette
-from meshscope.ui.look import USUAL, Depth, Look
+from meshscope.ui.driver import TALKING, TerminalDriver
+from meshscope.ui.look import USUAL, Depth, Look, is_served
 from meshscope.ui.picture import picture
 from meshscope.ui.playback import Playback, Reel
 from meshscope.ui.screens.watch import Watch
@@ -39,8 +44,7 @@ _SYSTEMS = {Depth.NONE: "standard", Depth.ANSI16: "standard", Depth.ANSI256: "25
 _PATIENCE_S = 3.0
 
 # What a program that draws may have switched on; each is harmless where it is off.
-_MODES = ("1000", "1002", "1003", "1006", "1015", "1004", "2004", "2048", "1049")
-_RESTORE = "\x1b[<u" + "".join(f"\x1b[?{mode}l" for mode in _MODES) + "\x1b[?7h\x1b[?25h\x1b[0m"
+_RESTORE = "\x1b[<u" + "".join(f"\x1b[?{mode}l" for mode in (*TALKING, "1049")) + "\x1b[?7h\x1b[?25h\x1b[0m"
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,7 @@ class MeshscopeApp(App[str]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+q,ctrl+c", "quit", show=False)]
 
     _worn: Theme | None = None
+    _bug: Exception | None = None
 
     def __init__(self, options: Options, first: Callable[[MeshscopeApp], Screen[Any]]) -> None:
         super().__init__(ansi_color=not options.look.is_painted)
@@ -89,6 +94,10 @@ class MeshscopeApp(App[str]):
     def current_theme(self) -> Theme:
         """The one theme that is worn; Textual would look it up by name for every line it paints."""
         return self._worn or super().current_theme
+
+    def get_driver_class(self) -> type[Driver]:
+        found = super().get_driver_class()
+        return TerminalDriver if found is LinuxDriver else found
 
     def on_mount(self) -> None:
         if not self.is_headless:
@@ -113,7 +122,16 @@ class MeshscopeApp(App[str]):
         if isinstance(error, MeshscopeError):
             self.fail(error)
         else:
+            self._bug = error
             super()._handle_exception(error)
+
+    def _fatal_error(self) -> None:
+        """A bug: its traceback as Python writes it. Textual's draws every local variable, and a run is a large one."""
+        # In a worker what is raised is being handled, and what it was wrapped in says less.
+        found = sys.exc_info()[1] or self._bug
+        told = "".join(traceback.format_exception(found)) + "This is a bug in meshscope: please report these lines."
+        self._exit_renderables.append(Text("\n".join(map(printable, told.splitlines()))))
+        self._close_messages_no_wait()
 
     def leave_with(self, line: str, *, code: int = 0) -> None:
         """Leave for good, with a line that remains in the shell and an exit code."""
@@ -235,17 +253,14 @@ def compare(found: Changes, *, options: Options) -> None:
     run(MeshscopeApp(options, lambda _: Compare(found, options.look)))
 
 
-def can_draw() -> bool:
-    """Whether there is a terminal to draw on: Textual reads stdin and writes to stderr."""
-    return all(stream is not None and stream.isatty() for stream in (sys.__stdin__, sys.__stdout__, sys.__stderr__))
-
-
 def run(app: MeshscopeApp) -> str:
     """Run an application and leave the terminal as it was, whatever happens."""
     with _terminal_kept():
         line = app.run(mouse=app.options.has_mouse)
     if app.failure is not None:
         raise app.failure
+    if is_served(os.environ):
+        line = ""  # a browser keeps no line
     if app.return_code:
         _write_line(line or "")
         raise SystemExit(app.return_code)
