@@ -6,6 +6,7 @@ A bad device is one dark row, a bad node the rows of its ranks, slow input cells
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -113,14 +114,14 @@ def _by_step(source: str, run: Run, value_ns: Ints, table: StepTable | None = No
     order = np.lexsort((table.step[keep], table.rank[keep]))
     cells = value_ns[keep][order].reshape(len(ranks), len(whole))
     middle = np.sort(cells, axis=0)[(len(ranks) - 1) // 2]
-    lengths = _lengths(run)
+    steps = tuple(whole.tolist())
     named = _hosts(run)
     return Lateness(
         source=source,
         ranks=tuple(ranks.tolist()),
-        steps=tuple(whole.tolist()),
+        steps=steps,
         late_ns=np.maximum(cells - middle, 0).astype(np.float64),
-        step_ns=np.array([lengths.get(step, np.nan) for step in whole.tolist()]),
+        step_ns=_lengths(run, steps),
         hosts=tuple(named.get(rank, "") for rank in ranks.tolist()),
     )
 
@@ -131,32 +132,42 @@ def _matrix(source: str, cells: dict[tuple[int, int], int], run: Run) -> Latenes
     late_ns = np.full((len(ranks), len(steps)), np.nan)
     for (rank, step), value in cells.items():
         late_ns[row[rank], column[step]] = value
-    lengths, hosts = _lengths(run), _hosts(run)
+    hosts = _hosts(run)
     return Lateness(
         source=source,
         ranks=tuple(ranks),
         steps=tuple(steps),
         late_ns=late_ns,
-        step_ns=np.array([lengths.get(step, np.nan) for step in steps]),
+        step_ns=_lengths(run, steps),
         hosts=tuple(hosts.get(rank, "") for rank in ranks),
     )
 
 
-def _lengths(run: Run) -> dict[int, float]:
-    """How long each step took: the median over ranks, by the traces where they mark it, else by the journal.
+def _lengths(run: Run, steps: Sequence[int]) -> Floats:
+    """How long each of some steps took: the median over ranks, by the traces where they mark it, else by the journal.
 
-    What lies in no step belongs to the whole windows.
+    What lies in no step belongs to the whole windows. Only the steps that are asked for are looked at: a live run asks
+    several times a second, of a few that were traced among thousands.
     """
-    found: dict[int, list[int]] = defaultdict(list)
     table = run.steps
-    for step, length in zip(table.step.tolist(), (table.end_ns - table.start_ns).tolist(), strict=True):
-        found[step].append(length)
-    marked: dict[int, list[int]] = defaultdict(list)
+    asked = np.isin(table.step, np.asarray(steps, dtype=np.int64))
+    found = _medians(table.step[asked].astype(np.int64), (table.end_ns - table.start_ns)[asked])
+    marked = [(NO_STEP, window.end_ns - window.start_ns) for window in run.windows]
     for window in run.windows:
-        marked[NO_STEP].append(window.end_ns - window.start_ns)
-        for step, (start_ns, end_ns) in zip(window.steps, window.step_ns.tolist(), strict=True):
-            marked[step].append(end_ns - start_ns)
-    return {step: float(np.median(lengths)) for step, lengths in (found | marked).items()}
+        lengths = (window.step_ns[:, 1] - window.step_ns[:, 0]).tolist() if len(window.steps) else []
+        marked += zip(window.steps, lengths, strict=True)
+    if marked:
+        found |= _medians(*np.array(marked, dtype=np.int64).T)
+    return np.array([found.get(step, np.nan) for step in steps])
+
+
+def _medians(keys: Ints, values: Ints) -> dict[int, float]:
+    """The median of the values of each key."""
+    order = np.lexsort((values, keys))
+    keys, values = keys[order], values[order]
+    known, first, count = np.unique(keys, return_index=True, return_counts=True)
+    medians = (values[first + (count - 1) // 2] + values[first + count // 2]) / 2
+    return dict(zip(known.tolist(), medians.tolist(), strict=True))
 
 
 def _hosts(run: Run) -> dict[int, str]:
