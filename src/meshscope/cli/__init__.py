@@ -125,7 +125,11 @@ def _end(code: int) -> NoReturn:
         import atexit
         import threading
 
-        if any(thread.daemon for thread in threading.enumerate()):
+        others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
+        if any(thread.daemon for thread in others):
+            for thread in others:
+                if not thread.daemon:
+                    thread.join()  # as the interpreter would
             atexit._run_exitfuncs()  # processes that read are ended here
             for stream in (sys.stdout, sys.stderr):
                 with suppress(OSError, ValueError, AttributeError):

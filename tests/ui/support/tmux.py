@@ -130,6 +130,7 @@ class Tmux:
     def is_paste_bracketed(self) -> bool:
         """Whether what is pasted would come between marks."""
         self.shell("cat -v")
+        self.wait_until(lambda: self.ask("display-message", "-p", "#{pane_current_command}").strip() == "cat", "cat")
         self.ask("set-buffer", "pasted")
         self.ask("paste-buffer", "-p")
         self.wait_for("pasted")
