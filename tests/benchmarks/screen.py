@@ -44,8 +44,8 @@ class Row:
     beside: str = ""
 
     def __str__(self) -> str:
-        verdict = "" if self.found <= self.most else "  missed"
-        return f"{self.what:<28}{self.found:8.2f} {self.unit:<11}≤ {self.most:<6g}{verdict:<8}{self.beside}"
+        verdict = "" if self.found <= self.most else "missed"
+        return f"{self.what:<28}{self.found:8.2f} {self.unit:<11}≤ {self.most:<6g} {verdict:<8}{self.beside}"
 
 
 def cpu_s(pid: int) -> float:
