@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
+import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 
 NS_PER_US = 1_000
 NS_PER_MS = 1_000_000
@@ -88,22 +91,44 @@ def ranges(values: Iterable[int], most: int | None = None) -> str:
 
 
 def printable(text: str) -> str:
-    """Text from outside with every control character replaced, so that nothing in it can steer a terminal.
+    """Text from outside in which nothing can steer a terminal, and of which every terminal knows how wide it is.
 
-    C0, DEL, C1, bidirectional overrides and line or paragraph separators become ``�``.
+    One for one, these become ``�``: control and format characters (C0, DEL, C1, bidirectional marks, joiners, line
+    separators, surrogates), those that Unicode has not assigned, and those that terminals count differently: spacing
+    marks, Hangul vowels and finals by themselves, variation selectors, skin tones, halves of flags, a few signs. Of
+    accents on one letter the first three stay.
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join("�" if _steers(ord(c)) else c for c in text)
+    if _USUAL.fullmatch(text):
+        return text
+    shown: list[str] = []
+    marks = _MOST_MARKS  # an accent at the beginning would land on what stands before the text
+    for c in text:
+        kind = _kind(c)
+        marks = marks + 1 if kind == _MARK else 0
+        shown.append("�" if kind == _HARMFUL or marks > _MOST_MARKS else c)
+    return "".join(shown)
 
 
-def _steers(code: int) -> bool:
-    return (
-        code < 0x20
-        or 0x7F <= code <= 0x9F
-        or 0x200B <= code <= 0x200F
-        or 0x2028 <= code <= 0x202E
-        or 0x2060 <= code <= 0x206F
-        or 0xD800 <= code <= 0xDFFF
-        or code == 0xFEFF
-    )
+_MOST_MARKS = 3
+_SOUND, _MARK, _HARMFUL = range(3)
+
+# Scripts and signs of which all terminals think alike: most text ends here.
+_USUAL = re.compile(
+    "[ -~\xa0-\xac\xae-\u02ff\u0370-\u0377\u0391-\u03a1\u03a3-\u0482\u048a-\u052f\u2010-\u2027\u2030-\u205e"
+    "\u2190-\u22ff\u2500-\u25fc\u3041-\u3096\u30a0-\u30ff\u4e00-\u9fff\uac00-\ud7a3]*"
+)
+
+_UNSURE = re.compile(
+    "[\u1160-\u11ff\ud7b0-\ud7ff\u2630-\u2637\u268a-\u268f\u3164\u4dc0-\u4dff\ufe00-\ufe0f\uffa0"
+    "\U0001d300-\U0001d37f\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff\U000e0100-\U000e01ef]"
+)
+
+
+@lru_cache(maxsize=4096)
+def _kind(c: str) -> int:
+    category = unicodedata.category(c)
+    if category in ("Cc", "Cf", "Cs", "Cn", "Zl", "Zp", "Mc") or _UNSURE.match(c):
+        return _HARMFUL
+    return _MARK if category in ("Mn", "Me") else _SOUND

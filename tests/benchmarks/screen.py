@@ -1,21 +1,24 @@
-"""What a live screen costs: run by hand, ``python tests/benchmarks/screen.py``; prints figures and asserts none.
+"""What a screen costs, as a table: ``python tests/benchmarks/screen.py``, run by hand; it asserts nothing.
 
-A run is made up while it is watched on a pseudo-terminal: four ranks with ten steps a second and sensors twice a
-second, at 220 × 60 and ten frames a second, with the first two of its strategies already over.
+Everything goes through a pseudo-terminal of 220 × 60. A run is made up while it is watched at ten frames a second:
+four ranks with ten steps a second and sensors twice a second, the first two of its strategies already over. Shares and
+the first paint are CPU time of the process, all of its threads; a key is
+timed from its writing to the first byte that answers it, with the CPU time of it beside that, for busy machines.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import select
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
-
-import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "ui" / "support"))
 
@@ -27,6 +30,27 @@ from meshscope.recording.journal import Journal
 
 SIZE = (220, 60)
 SECONDS = 20.0
+KEYS = 40
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    what: str
+    found: float
+    most: float
+    unit: str
+    beside: str = ""
+
+    def __str__(self) -> str:
+        verdict = "" if self.found <= self.most else "missed"
+        return f"{self.what:<28}{self.found:8.2f} {self.unit:<11}≤ {self.most:<6g} {verdict:<8}{self.beside}"
+
+
+def cpu_s(pid: int) -> float:
+    """CPU time of a process so far, by its CPU clock (clock_getcpuclockid(3)): exact, and of threads that ended too."""
+    return time.clock_gettime((~pid << 3) | 2)
 
 
 def write_live(folder: Path, stop: threading.Event) -> None:
@@ -59,7 +83,39 @@ def drain(terminal: Terminal, seconds: float) -> int:
     return total
 
 
-def live(folder: Path) -> None:
+def painted(terminal: Terminal) -> tuple[float, float]:
+    """CPU and wall seconds from the start of the program to its first drawing of the panels."""
+    begun, seen = time.monotonic(), b""
+    while b"strategies" not in seen:
+        select.select([terminal.master], [], [], 5)
+        seen += os.read(terminal.master, 1 << 16)
+    return cpu_s(terminal.child.pid), time.monotonic() - begun
+
+
+def helped() -> Row:
+    took = []
+    for _ in range(5):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-m", "meshscope", "--help"], check=True, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        took.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return Row("meshscope --help", min(took), 0.15, "s CPU", "the least of 5")
+
+
+def first(folder: Path) -> Row:
+    made.write(folder)
+    found = []
+    for _ in range(3):
+        terminal = Terminal("-m", "meshscope", "watch", str(folder), program=(), size=SIZE)
+        try:
+            found.append(painted(terminal))
+        finally:
+            terminal.close()
+    cpu, wall = min(found)
+    return Row("first paint", cpu, 0.8, "s CPU", f"{wall:.2f} s by the wall, interpreter and imports included")
+
+
+def live(folder: Path) -> list[Row]:
     t0 = time.time_ns() - 25 * made.S
     made.write(folder, started=2, endings={"fsdp": made.Ending("", 45)}, t0=t0, steps=2000, is_over=False)
     started = made.started_unix_ns(folder / "fsdp")
@@ -67,49 +123,56 @@ def live(folder: Path) -> None:
     stop = threading.Event()
     writer = threading.Thread(target=write_live, args=(folder, stop))
     writer.start()
-    begun = time.monotonic()
     terminal = Terminal(str(folder), "live", "10", size=SIZE)
     try:
-        terminal.wait_for("strategies")
-        print(f"first paint         {time.monotonic() - begun:6.2f} s  (interpreter, imports and all)")
+        painted(terminal)
         drain(terminal, 3)
-        process = psutil.Process(terminal.child.pid)
-        before = process.cpu_times()
+        before = cpu_s(terminal.child.pid)
         size = drain(terminal, SECONDS)
-        after = process.cpu_times()
-        used = after.user + after.system - before.user - before.system
-        print(f"live, 10 Hz         {used / SECONDS * 100:6.1f} % of a core, {size / SECONDS / 1000:.1f} kB/s")
+        used = cpu_s(terminal.child.pid) - before
     finally:
         stop.set()
         writer.join()
         terminal.close()
+    return [
+        Row("live, few changes, 10 Hz", used / SECONDS * 100, 10, "% of a core"),
+        Row("  written to the terminal", size / SECONDS / 1000, 40, "kB/s"),
+    ]
 
 
-def keys(folder: Path) -> None:
+def keys(folder: Path) -> list[Row]:
     made.write(folder, made.SIX)
     terminal = Terminal(str(folder), "ok", "10", size=SIZE)
+    pairs = (("strategy", "j", "k"), ("panel", "\t", "\x1b[Z"), ("maximise", "m", "m"), ("seek", "\x1b[D", "\x1b[C"))
     try:
-        terminal.wait_for("strategies")
+        painted(terminal)
         terminal.type("\x1b[F")
         drain(terminal, 3)
-        for name, one, other in (("strategy", "j", "k"), ("panel", "\t", "\x1b[Z"), ("maximise", "m", "m")):
-            took = []
-            for index in range(40):
-                drain(terminal, 0.12)
-                begun = time.perf_counter()
-                terminal.type(other if index % 2 else one)
-                select.select([terminal.master], [], [], 2)
-                took.append((time.perf_counter() - begun) * 1000)
-            quick = f"{statistics.median(took):6.1f} ms median, {sorted(took)[-2]:.1f} ms at most but one"
-            print(f"key to paint        {quick}  ({name})")
+        return [key_row(terminal, *pair) for pair in pairs]
     finally:
         terminal.close()
 
 
+def key_row(terminal: Terminal, name: str, one: str, other: str) -> Row:
+    took, before = [], cpu_s(terminal.child.pid)
+    for index in range(KEYS):
+        begun = time.perf_counter()
+        terminal.type(other if index % 2 else one)
+        select.select([terminal.master], [], [], 2)
+        took.append((time.perf_counter() - begun) * 1000)
+        drain(terminal, 0.15)
+    each = (cpu_s(terminal.child.pid) - before) / KEYS * 1000
+    beside = f"{sorted(took)[-2]:.1f} ms at most but one, {each:.1f} ms CPU each"
+    return Row(f"key to paint, {name}", statistics.median(took), 15, "ms", beside)
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as place:
-        live(Path(place) / "live")
-        keys(Path(place) / "ended")
+        print(f"load {os.getloadavg()[0]:.1f}; sizes {SIZE[0]} × {SIZE[1]}")
+        print(helped())
+        print(first(Path(place) / "first"))
+        for row in (*live(Path(place) / "live"), *keys(Path(place) / "ended")):
+            print(row)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from textual.screen import Screen
 
 from meshscope.discovery import discover
 from meshscope.run import Gallery
-from meshscope.ui import header, progress
+from meshscope.ui import fitting, header, progress
 from meshscope.ui.look import Look
 from meshscope.ui.marks import table
 from meshscope.ui.panel import Frame, Panel
@@ -175,7 +175,7 @@ def test_footers_fit_and_name_what_is_needed_most(width: int, look: Look) -> Non
     foot = said(progress.footer(width, look, runs=3, is_small=False, findings=3))
     assert cell_len(foot) <= width
     assert all(word in foot for word in ("? help", "q quit", "tab panel", "findings(3)"))
-    foot = said(start.footer(width, look))
+    foot = said(fitting.keys(start._KEYS, width, look))
     assert cell_len(foot) <= width
     assert all(word in foot for word in ("? help", "q quit", "enter go"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.color import Color, ColorSystem
 
+from meshscope.cli.options import draws
 from meshscope.errors import InputError
 from meshscope.ui.look import Depth, Look, look
 from meshscope.ui.palette import BESIDE, BYTES, GROUND, INKS, RAISED, TEXTURES, TIMES, styles, texture
@@ -133,3 +134,20 @@ def test_each_kind_of_memory_has_a_texture_of_its_own_that_no_time_has(given: Lo
     names = (*BYTES, *TIMES, *BESIDE)
     assert len({texture(name, given) for name in names}) == len(names)
     assert set(names) == set(TEXTURES)
+
+
+SERVED = {"TEXTUAL_DRIVER": "textual.drivers.web_driver:WebDriver"}
+
+
+def test_a_browser_shows_everything_whatever_terminal_its_server_has() -> None:
+    assert look(SERVED | {"TERM": "dumb", "LC_ALL": "C"}, encoding="ascii") == Look(depth=Depth.TRUECOLOR)
+    assert look(SERVED | {"NO_COLOR": "1"}).depth is Depth.NONE
+    assert look(SERVED, colours="16").depth is Depth.ANSI16
+
+
+def test_there_is_somebody_before_a_browser_though_no_stream_is_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TEXTUAL_DRIVER", raising=False)
+    assert not draws(headless=False)
+    monkeypatch.setenv("TEXTUAL_DRIVER", SERVED["TEXTUAL_DRIVER"])
+    assert draws(headless=False)
+    assert not draws(headless=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import made
@@ -10,6 +11,7 @@ import pytest
 from meshscope.errors import RecordingError
 from meshscope.recording.clock import Clock
 from meshscope.run import SILENCE_NS, Gallery
+from meshscope.ui.header import lines
 from meshscope.ui.playback import SPEEDS, Playback
 
 
@@ -67,6 +69,27 @@ def test_the_end_is_noticed_while_watching(live: tuple[Path, int]) -> None:
     scene = found.scene()
     assert scene.stance.is_at_end
     assert all(run.ended is not None for run in scene.runs)
+
+
+def test_the_clock_of_a_run_that_is_stopped_never_runs_back(live: tuple[Path, int]) -> None:
+    """Its end lies before the look that finds it, here in another second than the look before that."""
+    folder, end = live
+    wall = Wall(end + made.S - end % made.S + 900_000_000)
+    found = playback(folder, wall)
+
+    def clock() -> str:
+        title = "".join(text for text, _ in lines(found.scene(), None, (), 120)[0])
+        return str(re.search(r"\d+:\d\d", title)[0])  # type: ignore[index]
+
+    seen = [clock()]
+    made.stop(folder, wall.unix_ns + 50_000_000)
+    for later_ns in (300_000_000, 300_000_000, 900_000_000):
+        wall.unix_ns += later_ns
+        found.stance()
+        seen.append(clock())
+    assert not found.is_running
+    assert seen == sorted(seen)
+    assert seen[-1] == seen[0]
 
 
 def test_a_run_whose_writers_fell_silent_ends_where_that_became_certain(live: tuple[Path, int]) -> None:

@@ -119,6 +119,29 @@ async def test_the_start_screen_looks_as_it_did(
         snapshot(f"start-{size[0]}x{size[1]}", text(app))
 
 
+async def test_in_forty_by_ten_cells_every_row_is_reached_and_what_is_wrong_is_read(
+    tmp_path: Path, snapshot: Callable[[str, str], None], utc: None
+) -> None:
+    made.write(tmp_path / "run-0")
+    async with opened(Launcher(Path("/runs/next")), tmp_path, size=(40, 10)) as (app, pilot):
+        assert isinstance(app.screen, Start)
+        snapshot("start-40x10", text(app))
+        rows = app.screen.form.rows
+        await pilot.press(*["up"] * len(rows))
+        for row in rows:
+            await pilot.pause()
+            (here,) = [line for line in text(app).splitlines() if line.startswith(" ▸")]
+            assert (row in here) or row.startswith("recording")
+            assert text(app).splitlines()[-1].endswith("? help  q quit")
+            await pilot.press("down")
+        await press(pilot, *["up"] * (len(rows) - rows.index("ranks") - 1), "3")
+        shown = text(app)
+        assert "▸ ranks   ◂ 3 ▸" in shown
+        assert "A batch of 8 does not divide into 3" in shown
+        await press(pilot, "o", *"ab" * 30, "z")
+        assert "abz█ │" in text(app)
+
+
 async def test_the_start_screen_in_ascii_has_nothing_else(tmp_path: Path) -> None:
     look = Look(is_ascii=True, depth=Depth.NONE)
     async with opened(Launcher(tmp_path / "run"), tmp_path, look=look) as (app, _):

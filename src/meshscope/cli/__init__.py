@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 import click
@@ -106,7 +106,36 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
     141: who read the output left before its end, as shells say it. ``compare --fail-on`` has two more, 3 and 4.
     """
-    sys.exit(_answer(list(sys.argv[1:] if argv is None else argv)))
+    if argv is not None:
+        sys.exit(_answer(list(argv)))
+    try:
+        code = _answer(sys.argv[1:])
+    except SystemExit as leaving:
+        if not isinstance(leaving.code, int):
+            raise
+        code = leaving.code
+    _end(code)
+
+
+def _end(code: int) -> NoReturn:
+    """End the process. Questions of a screen go on in threads that cannot be stopped; one that is torn out of compiled
+    code while the interpreter is taken apart aborts it (134, "terminate called"), so then it is not taken apart.
+    """
+    if "textual" in sys.modules:
+        import atexit
+        import threading
+
+        others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
+        if any(thread.daemon for thread in others):
+            for thread in others:
+                if not thread.daemon:
+                    thread.join()  # as the interpreter would
+            atexit._run_exitfuncs()  # processes that read are ended here
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(OSError, ValueError, AttributeError):
+                    stream.flush()
+            os._exit(code)
+    sys.exit(code)
 
 
 def _answer(argv: list[str]) -> int:

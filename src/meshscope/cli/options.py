@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -100,5 +101,10 @@ def screen(command: Command) -> Command:
 
 
 def draws(*, headless: bool) -> bool:
-    """Whether there is a person at a terminal who wants the screen."""
-    return not headless and all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+    """Whether there is a person at a terminal, or before a browser, who wants the screen."""
+    from meshscope.ui.look import is_served
+
+    is_seen = is_served(os.environ) or all(
+        stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)
+    )
+    return not headless and is_seen

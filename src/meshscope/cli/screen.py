@@ -23,7 +23,9 @@ from meshscope.ui.options import Options
 def show(folder: Path, **given: Any) -> Gallery:
     """Watch a folder until the user leaves, and print the line that stays in the shell."""
     gallery = Gallery(folder)
-    click.echo(app.watch(folder, reel=gallery, options=_options(**given)))
+    line = app.watch(folder, reel=gallery, options=_options(**given))
+    if line:
+        click.echo(line)
     return gallery
 
 

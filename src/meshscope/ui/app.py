@@ -8,20 +8,25 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import Console
+from rich.text import Text
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
 from textual.screen import Screen
 
 from meshscope.errors import MeshscopeError
 from meshscope.recording.clock import Clock
 from meshscope.run import Opening
 from meshscope.ui.commanding import Commanding
-from meshscope.ui.look import Depth, Look
+from meshscope.ui.driver import TALKING, TerminalDriver
+from meshscope.ui.look import Depth, Look, is_served
 from meshscope.ui.options import Options
 from meshscope.ui.playback import Playback, Reel
 from meshscope.ui.screens.watch import Watch
@@ -37,10 +42,9 @@ _GIVE_WAY_S = 0.001
 """How long a question in a thread may keep the interpreter: with Python's 5 ms a key waits several times as long."""
 
 # What a program that draws may have switched on; each is harmless where it is off.
-_MODES = ("1000", "1002", "1003", "1006", "1015", "1004", "2004", "2048", "1049")
-__all__ = ["MeshscopeApp", "Options", "can_draw", "compare", "open_traces", "run", "start", "watch"]
+__all__ = ["MeshscopeApp", "Options", "compare", "open_traces", "run", "start", "watch"]
 
-_RESTORE = "\x1b[<u" + "".join(f"\x1b[?{mode}l" for mode in _MODES) + "\x1b[?7h\x1b[?25h\x1b[0m"
+_RESTORE = "\x1b[<u" + "".join(f"\x1b[?{mode}l" for mode in (*TALKING, "1049")) + "\x1b[?7h\x1b[?25h\x1b[0m"
 
 
 class MeshscopeApp(Commanding):
@@ -50,12 +54,18 @@ class MeshscopeApp(Commanding):
     ALLOW_SELECT = False
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+q,ctrl+c", "quit", show=False)]
 
+    _bug: Exception | None = None
+
     def __init__(self, options: Options, first: Callable[[MeshscopeApp], Screen[Any]]) -> None:
         super().__init__(options)
         self.failure: MeshscopeError | None = None
         self._first = first
         self.title = "meshscope"
         self.console = _console(options.look)
+
+    def get_driver_class(self) -> type[Driver]:
+        found = super().get_driver_class()
+        return TerminalDriver if found is LinuxDriver else found
 
     def on_mount(self) -> None:
         sys.setswitchinterval(_GIVE_WAY_S)
@@ -83,7 +93,16 @@ class MeshscopeApp(Commanding):
         if isinstance(error, MeshscopeError):
             self.fail(error)
         else:
+            self._bug = error
             super()._handle_exception(error)
+
+    def _fatal_error(self) -> None:
+        """A bug: its traceback as Python writes it. Textual's draws every local variable, and a run is a large one."""
+        # In a worker what is raised is being handled, and what it was wrapped in says less.
+        found = sys.exc_info()[1] or self._bug
+        told = "".join(traceback.format_exception(found)) + "This is a bug in meshscope: please report these lines."
+        self._exit_renderables.append(Text("\n".join(map(printable, told.splitlines()))))
+        self._close_messages_no_wait()
 
     def leave_with(self, line: str, *, code: int = 0) -> None:
         """Leave for good, with a line that remains in the shell and an exit code."""
@@ -191,17 +210,14 @@ def compare(found: Changes, *, options: Options) -> None:
     run(MeshscopeApp(options, lambda _: Compare(found, options.look)))
 
 
-def can_draw() -> bool:
-    """Whether there is a terminal to draw on: Textual reads stdin and writes to stderr."""
-    return all(stream is not None and stream.isatty() for stream in (sys.__stdin__, sys.__stdout__, sys.__stderr__))
-
-
 def run(app: MeshscopeApp) -> str:
     """Run an application and leave the terminal as it was, whatever happens."""
     with _terminal_kept():
         line = app.run(mouse=app.options.has_mouse)
     if app.failure is not None:
         raise app.failure
+    if is_served(os.environ):
+        line = ""  # a browser keeps no line
     if app.return_code:
         _write_line(line or "")
         raise SystemExit(app.return_code)

@@ -91,7 +91,8 @@ def _status(scene: Scene, standing: Standing | None, width: int) -> list[Piece]:
     stance = scene.stance
     so_far = clock_time(stance.now_unix_ns - stance.start_unix_ns)
     whole = clock_time(stance.last_unix_ns - stance.start_unix_ns)
-    at = so_far if stance.is_live or stance.is_at_end else f"{so_far} of {whole}"
+    # Live, the wall may have passed an end that is not known yet, and the clock would run back to it.
+    at = whole if stance.is_live or stance.is_at_end else f"{so_far} of {whole}"
     parts: list[list[Piece]] = [[badge(stance)], [(at, "text")]]
     name = running(scene)
     row = standing.of(name) if standing and name else None

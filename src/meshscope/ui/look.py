@@ -74,12 +74,19 @@ def without_colour(given: Look) -> Look:
     return replace(given, depth=Depth.NONE)
 
 
+def is_served(environ: Mapping[str, str]) -> bool:
+    """Whether a browser shows the screen (``textual serve``): no stream is a terminal then, and yet somebody looks."""
+    return "web_driver" in environ.get("TEXTUAL_DRIVER", "")
+
+
 def _needs_ascii(environ: Mapping[str, str], encoding: str) -> bool:
     """True where block characters would come out as boxes or question marks.
 
     A locale that is set and is not UTF-8 says so; one that is not set at all says nothing (containers), and then
-    only a terminal with a poor font (the Linux console has no eighth blocks) asks for ASCII.
+    only a terminal with a poor font (the Linux console has no eighth blocks) asks for ASCII. A browser never does.
     """
+    if is_served(environ):
+        return False
     if encoding.lower().replace("-", "").replace("_", "") not in ("utf8", "utf16", "utf32"):
         return True
     locale = environ.get("LC_ALL") or environ.get("LC_CTYPE") or environ.get("LANG") or ""
@@ -89,8 +96,12 @@ def _needs_ascii(environ: Mapping[str, str], encoding: str) -> bool:
 
 
 def _depth(environ: Mapping[str, str]) -> Depth:
+    if environ.get("NO_COLOR"):
+        return Depth.NONE
+    if is_served(environ):
+        return Depth.TRUECOLOR
     term = environ.get("TERM", "").lower()
-    if environ.get("NO_COLOR") or term == "dumb":
+    if term == "dumb":
         return Depth.NONE
     if environ.get("COLORTERM", "").lower() in ("truecolor", "24bit"):
         return Depth.TRUECOLOR

@@ -51,8 +51,8 @@ class Playback:
         self.stretches = tuple(Stretch(*stretch) for stretch in self._reel.stretches)
 
     def scene(self) -> Scene:
-        """Everything that is known now."""
-        if self.is_due:
+        """Everything that is known now. Who follows a live run looks for its end every time: see ``_stance``."""
+        if self.is_due or self._is_live:
             self.measure()
         stance = self._stance()
         plan, runs = self._reel.at(stance.now_unix_ns)
@@ -72,15 +72,20 @@ class Playback:
             clock.follow()
         return self._stance()
 
+    @property
+    def _is_live(self) -> bool:
+        return self.clock.is_following and self.clock.end_unix_ns is None
+
     def _stance(self) -> Stance:
+        """A run that goes on reaches as far as it was last seen to: its end, found later, is never before that."""
         clock = self.clock
         now = clock.now()
         return Stance(
             now_unix_ns=now,
             start_unix_ns=clock.start_unix_ns,
-            last_unix_ns=clock.end_unix_ns if clock.end_unix_ns is not None else clock.wall(),
+            last_unix_ns=clock.end_unix_ns if clock.end_unix_ns is not None else self._measured_ns,
             speed=clock.speed,
-            is_live=clock.is_following and clock.end_unix_ns is None,
+            is_live=self._is_live,
             is_paused=clock.is_paused,
             is_at_end=clock.is_at_end,
         )

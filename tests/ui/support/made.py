@@ -305,14 +305,15 @@ def _event(category: str, name: str, thread: int, at_us: float, took_us: float) 
     return {"ph": "X", "cat": category, "name": name, "pid": 1, "tid": thread, "ts": at_us, "dur": took_us, "args": {}}
 
 
-def stop(folder: Path) -> None:
-    """End a made run that was still going, as a supervisor does that was asked to."""
+def stop(folder: Path, unix_ns: int | None = None) -> None:
+    """End a made run that was still going, as a supervisor does that was asked to: then, or right after its newest."""
     for path in [*layout.recordings(folder), folder]:
         head = layout.read_plan(path) if path == folder else layout.read_experiment(path)
         assert head is not None
         newest = max(entry.t_ns for entry in _read(path)) if _read(path) else S
+        at_ns = newest + MS if unix_ns is None else unix_ns - head.t0_unix_ns
         journal = Journal(path, "supervisor", t0_unix_ns=head.t0_unix_ns)
-        journal.append(Ended(t_ns=newest + MS, outcome="stopped"))
+        journal.append(Ended(t_ns=at_ns, outcome="stopped"))
         journal.close()
 
 

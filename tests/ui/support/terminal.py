@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import pty
@@ -23,15 +24,20 @@ class Terminal:
     """A pseudo-terminal with a program on it, in a session of its own."""
 
     def __init__(
-        self, *arguments: str, size: tuple[int, int] = (100, 30), environ: dict[str, str] | None = None
+        self,
+        *arguments: str,
+        size: tuple[int, int] = (100, 30),
+        environ: dict[str, str] | None = None,
+        program: tuple[str, ...] = (str(PLAY),),
     ) -> None:
         self.master, self.slave = pty.openpty()
         width, height = size
         fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
         self.before = termios.tcgetattr(self.slave)
         self.output = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a read may end within a character
         self.child = subprocess.Popen(
-            [sys.executable, str(PLAY), *arguments],
+            [sys.executable, *program, *arguments],
             stdin=self.slave,
             stdout=self.slave,
             stderr=self.slave,
@@ -44,7 +50,7 @@ class Terminal:
         end = time.monotonic() + seconds
         while time.monotonic() < end and select.select([self.master], [], [], 0.05)[0]:
             try:
-                self.output += os.read(self.master, 65536).decode("utf-8", "replace")
+                self.output += self._decoder.decode(os.read(self.master, 65536))
             except OSError:
                 break
         return self.output

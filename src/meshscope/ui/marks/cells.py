@@ -12,6 +12,7 @@ from textual.strip import Strip
 from meshscope.ui.look import Look
 from meshscope.ui.marks.cited import Cited, marked
 from meshscope.ui.palette import styles
+from meshscope.units import printable
 
 Piece = tuple[str, str]
 Line = Sequence[Piece]
@@ -41,9 +42,10 @@ def named(keys: str, look: Look) -> str:
 
 
 def clip(text: str, width: int) -> str:
-    """At most ``width`` cells; what is cut off is shown as ``…``."""
+    """At most ``width`` cells of printable text; what is cut off is shown as ``…``."""
     if width <= 0:
         return ""
+    text = printable(text)
     if cell_len(text) <= width:
         return text
     return set_cell_size(text, width - 1) + "…" if width > 1 else "…"
@@ -122,7 +124,11 @@ def aired(lines: Sequence[Line], room: int) -> list[Line]:
 
 
 def strip(line: Line, width: int, look: Look) -> Strip:
-    """A strip of exactly ``width`` cells; neighbours of one role become one segment, those that are cited aside."""
+    """A strip of exactly ``width`` cells; neighbours of one role become one segment, those that are cited aside.
+
+    Whatever was forgotten before, nothing that is drawn steers the terminal.
+    """
+    line = [(printable(text), role) for text, role in line]
     segments: list[Segment] = []
     run: list[str] = []
     current: str | None = None

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual import events
 from textual.binding import Binding, BindingType
 
@@ -30,19 +31,24 @@ class AskedPath(Dialog, inherit_bindings=False):  # a path may have a q in it
 
     def __init__(self, look: Look, *, title: str, text: str = "") -> None:
         self.text = text
-        super().__init__(title, self._drawn(), look)
+        super().__init__(title, (), look)
 
-    def _drawn(self) -> list[Line]:
-        shown = printable(self.text)
-        typed = shown if len(shown) < _WIDTH else "…" + shown[-_WIDTH + 2 :]
+    def _drawn(self, width: int = _WIDTH) -> list[Line]:
+        shown = printable(self.text[-9 * width :])
+        while cell_len(shown) >= width:
+            shown = "…" + shown[2:]
+        caret = "_" if self._look.is_ascii else "█"
         return [
-            [(typed, "strong"), ("█", "accent"), (" " * max(_WIDTH - len(typed) - 1, 0), "text")],
-            [(right("tab completes   enter opens   esc cancels", _WIDTH), "quiet")],
+            [(shown, "strong"), (caret, "accent"), (" " * (width - cell_len(shown) - 1), "text")],
+            [(right("tab completes   enter opens   esc cancels", width), "quiet")],
         ]
+
+    def show(self) -> None:
+        self._lines = self._drawn(max(min(_WIDTH, self.size.width - 4), 2))
+        super().show()
 
     def _changed(self, text: str) -> None:
         self.text = text
-        self._lines = self._drawn()
         self.show()
 
     def on_key(self, event: events.Key) -> None:

@@ -17,6 +17,7 @@ from meshscope.capture.request import Request
 from meshscope.errors import MeshscopeError
 from meshscope.experiment import Plan
 from meshscope.run import Opening
+from meshscope.ui import fitting
 from meshscope.ui import form as forms
 from meshscope.ui.asking import in_thread
 from meshscope.ui.canvas import Canvas
@@ -24,7 +25,7 @@ from meshscope.ui.commands import Command
 from meshscope.ui.form import Form
 from meshscope.ui.launching import Launcher, Offer
 from meshscope.ui.look import Look
-from meshscope.ui.marks.cells import Line, Piece, cells, clip, cut, filled, left, named, strips, wrapped
+from meshscope.ui.marks.cells import Line, Piece, clip, filled, left, named, strips, wrapped
 from meshscope.ui.playback import Reel
 from meshscope.ui.screens.choosing import PICTURES, Choosing
 from meshscope.ui.screens.dialog import Dialog
@@ -36,15 +37,25 @@ if TYPE_CHECKING:
     from meshscope.ui.app import MeshscopeApp
 
 _NAME = 16
+_HERE: Piece = ("▸ ", "accent")
 _WIDE = 116
+_TALL = 14
 _SAID_S = 4.0
 _LEAVE = {
     "ranks": "as many as this machine has devices for",
     "steps": "as the model has it",
     "batch": "as the model has it",
 }
-_LAST = (("enter", "go"), ("?", "help"), ("q", "quit"))
-_KEYS = (("↑↓", "move"), ("space", "pick"), ("←→", "change"), ("tab", "look"), ("o", "open"), *_LAST)
+_KEYS = (
+    ("↑↓", "move", 1),
+    ("space", "pick", 3),
+    ("←→", "change", 2),
+    ("tab", "look", 4),
+    ("o", "open", 5),
+    ("enter", "go", 0),
+    ("?", "help", 0),
+    ("q", "quit", 0),
+)
 
 _HELP = (
     ("↑↓ j k", "move"),
@@ -277,30 +288,42 @@ class Start(Screen[None]):
                 (" meshscope", "accent"),
                 ("   where a training step goes: DDP, FSDP, pmap and pjit side by side", "quiet"),
             ],
-            [],
+            *([[]] if height >= _TALL else []),
         ]
-        is_wide = width >= _WIDE
-        side = (width - 5) * 3 // 5 if is_wide else width - 2
-        body = self._picking(side)
-        if is_wide:
-            shelf = self._shelf(width - side - 5, height - 4)
-            body = _beside(body, shelf, side)
-        else:
-            body = [*body, [], *self._shelf(width - 2, max(height - 4 - len(body), 2))]
-        room = height - len(head) - 1
-        body = [[(" ", "text"), *line] for line in body[:room]]
-        return [*head, *body, *([[]] * (room - len(body))), self._footer()]
+        room = max(height - len(head) - 1, 0)
+        body = self._two_columns(width, room) if width >= _WIDE else self._one_column(width - 2, room)
+        body = [[(" ", "text"), *line] for line in body]
+        return [*head, *body, *([[]] * (room - len(body))), self._footer(width)]
+
+    def _two_columns(self, width: int, room: int) -> list[Line]:
+        side = (width - 5) * 3 // 5
+        shelf = self._shelf(width - side - 5, room - 1)
+        return _beside(self._seen([*self._picking(side), *self._verdict(side)], room, side), shelf, side)[:room]
+
+    def _one_column(self, width: int, room: int) -> list[Line]:
+        """Everything below each other; where that is too much it scrolls, with what is wrong held at the bottom."""
+        picking, told = self._picking(width), self._verdict(width)
+        shelf = self._shelf(width, max(room - 1 - len(picking) - len(told), 2))
+        if len(picking) + len(told) + 1 + len(shelf) <= room:
+            return [*picking, *told, [], *shelf]
+        held = told[: max(room - 3, 0)] if self.error is not None else []
+        within = [*picking, *([] if held else told), [], *self._shelf(width, room)]
+        return [*self._seen(within, room - len(held), width), *held]
+
+    def _seen(self, lines: Sequence[Line], room: int, width: int) -> list[Line]:
+        """As many as there is room for, around the cursor."""
+        at = next((number for number, line in enumerate(lines) if line and line[0] == _HERE), 0)
+        return fitting.seen(lines, at, room, width)
 
     def _picking(self, width: int) -> list[Line]:
         lines: list[Line] = [[("run", "strong"), ("  strategies side by side, one after another", "quiet")]]
         lines += [self._strategy(offer, width) for offer in self.form.offers]
         lines.append([])
         lines += [self._field(name, width) for name in forms.FIELDS]
-        lines += [[], self._start_row()]
-        return lines + self._verdict(width)
+        return [*lines, [], self._start_row()]
 
     def _mark(self, row: str) -> Piece:
-        return ("▸ " if row == self.form.at else "  ", "accent")
+        return _HERE if row == self.form.at else ("  ", "accent")
 
     def _strategy(self, offer: Offer, width: int) -> list[Piece]:
         is_chosen, is_here = offer.strategy in self.form.chosen, offer.strategy == self.form.at
@@ -389,18 +412,10 @@ class Start(Screen[None]):
             (clip(printable(text), room), "strong" if is_here else "text"),
         ]
 
-    def _footer(self) -> list[Piece]:
+    def _footer(self, width: int) -> list[Piece]:
         if self._said[1]:
             return [(" " + printable(self._said[1]), "warn")]
-        return footer(self.size.width, self.look)
-
-
-def footer(width: int, look: Look) -> list[Piece]:
-    """The keys, the less needed ones left out where they find no room."""
-    pairs = [[(named(key, look), "key"), (f" {words}  ", "quiet")] for key, words in _KEYS]
-    while len(pairs) > len(_LAST) and 1 + sum(map(cells, pairs)) > width:
-        del pairs[-len(_LAST) - 1]
-    return cut([(" ", "text"), *(piece for pair in pairs for piece in pair)], width)
+        return fitting.keys(_KEYS, width, self.look)
 
 
 def _beside(one: Sequence[Line], other: Sequence[Line], width: int) -> list[Line]:
