@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import math
 import re
 import sys
@@ -352,7 +353,34 @@ async def point(hands: Hands) -> None:
     assert hands.chosen == "pmap"
 
 
-async def test_every_key_does_what_the_help_says(whole: Path, staged: Staged, monkeypatch: pytest.MonkeyPatch) -> None:
+async def take_along(hands: Hands, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    monkeypatch.chdir(folder)
+    assert "Copied 1 row with headings" in await hands.press("y")
+    heads, row = (line.split("\t") for line in hands.stage.app.clipboard.split("\n"))
+    assert (heads[0], row[0]) == ("strategy", "ddp")
+    assert "Saved" in await hands.press("x", "c")
+    (saved,) = folder.glob("meshscope-strategies-all-*.csv")
+    rows = list(csv.DictReader(saved.open()))
+    assert [row["strategy"] for row in rows] == ["ddp", "pmap", "fsdp", "pjit", "torch-single", "jax-single"]
+    profiled = [row for row in rows if row["profiled_step_ns"]]
+    assert profiled
+    for row in profiled:
+        parts = sum(int(row[f"{name}_ns"]) for name in ("compute", "hidden", "exposed", "copy", "idle"))
+        assert parts == int(row["profiled_step_ns"]), row["strategy"]
+    before = hands.stage.text()
+    assert "Saved" in await hands.press("s", "t")
+    (saved,) = folder.glob("meshscope-2*.txt")
+    assert saved.read_text().splitlines()[0].rstrip() == before.splitlines()[0].rstrip()
+    assert hands.here.look.is_dark
+    await hands.press("T")
+    assert not hands.here.look.is_dark
+    await hands.press("T")
+    assert {"Mark", "Compare A and B", "Export the table"} <= {one.title for one in hands.here.commands()}
+
+
+async def test_every_key_does_what_the_help_says(
+    whole: Path, staged: Staged, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     held = Held(screen.changes)
     monkeypatch.setattr(screen, "changes", held)
     async with staged(whole, fps=4) as stage:
@@ -360,6 +388,7 @@ async def test_every_key_does_what_the_help_says(whole: Path, staged: Staged, mo
         hands = Hands(stage, await settled(stage))
         assert "ddp wins by" in stage.text()
         await choose_and_sort(hands)
+        await take_along(hands, monkeypatch, tmp_path)
         await mark_and_stop_comparing(hands, held)
         await compare_and_come_back(hands)
         assert "mark as A, another one as B" in await hands.press("question_mark")

@@ -15,6 +15,10 @@ import msgspec
 from meshscope.ui.sheet import Sheet, Value, spoken
 from meshscope.units import printable
 
+FORMATS = (
+    ("c", "CSV: the rows, for a spreadsheet or pandas", "csv"),
+    ("j", "JSON: the rows, and what they stand on", "json"),
+)
 FORMAT = 1
 _LONGEST_NAME = 48
 _FORMULA = ("=", "+", "-", "@", "\t")

@@ -228,3 +228,16 @@ async def test_a_badge_says_how_the_clock_stands() -> None:
         assert isinstance(about, Subject)
         stage.screen.renew(replace(about, badge=("● live", "good")))
         assert "timeline ddp  ● live" in stage.text().splitlines()[0]
+
+
+async def test_it_turns_light_and_names_every_key_as_a_command() -> None:
+    async with shown(pictured()) as stage:
+        assert stage.screen.look.is_dark
+        stage.screen.wear(replace(stage.screen.look, is_dark=False))
+        assert not stage.screen.look.is_dark
+        found = {one.title: one for one in stage.screen.commands()}
+        before = stage.state.at_ns
+        found["Next collective"].run()
+        await stage.press("ctrl+l")
+        assert stage.state.at_ns != before
+        assert found["Next collective"].key == "n"

@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from meshscope.ui import clipboard, saving
 from meshscope.ui.asking import Answered
 from meshscope.ui.commands import Command
-from meshscope.ui.exporting import Subject, as_csv, as_json, as_tabs, file_name
+from meshscope.ui.exporting import FORMATS, Subject, as_csv, as_json, as_tabs, file_name
 from meshscope.ui.look import Look
 from meshscope.ui.screens.choosing import PICTURES, Choosing
 from meshscope.ui.screens.help import Help, Pairs
@@ -23,11 +23,6 @@ from meshscope.units import counted, printable
 
 if TYPE_CHECKING:
     from meshscope.ui.commanding import Commanding
-
-_EXPORTS = (
-    ("c", "CSV: the rows, for a spreadsheet or pandas", "csv"),
-    ("j", "JSON: the rows, and what they stand on", "json"),
-)
 
 
 class Keeping(Jumping):
@@ -96,7 +91,7 @@ class Keeping(Jumping):
         of = "" if panel.is_overall else self.scene.selected
         stands_on = panel.fresh(answered.answer).of if answered is not None else ""
         subject = Subject(panel.name, panel.title, of, stands_on, "" if panel.is_overall else self.scene.caveat)
-        asked = Choosing(f"export {panel.title}", _EXPORTS, self.look)
+        asked = Choosing(f"export {panel.title}", FORMATS, self.look)
         self.app.push_screen(asked, partial(self._export, given, subject))
 
     def _export(self, given: Sheet, subject: Subject, kind: str | None) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import ClassVar, cast
 
 from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 from textual.worker import Worker
 
 from meshscope.analysis.figures import figures
@@ -19,6 +18,7 @@ from meshscope.errors import MeshscopeError
 from meshscope.run import Run
 from meshscope.ui.asking import Answered, Asking, in_thread
 from meshscope.ui.canvas import Canvas
+from meshscope.ui.commands import Command
 from meshscope.ui.header import badge
 from meshscope.ui.look import Look
 from meshscope.ui.marks.cells import Line, Piece, named, strips
@@ -26,10 +26,13 @@ from meshscope.ui.palette import texture
 from meshscope.ui.scene import Scene
 from meshscope.ui.screens.compare import Compare
 from meshscope.ui.screens.dialog import Dialog
+from meshscope.ui.screens.taking import Taking
+from meshscope.ui.sheet import Sheet
 from meshscope.ui.strategies import columns, drawing, state
 from meshscope.ui.strategies.answer import QUESTION, Answer
 from meshscope.ui.strategies.columns import Sorting
 from meshscope.ui.strategies.drawing import Drawing
+from meshscope.ui.strategies.sheet import contenders_sheet
 from meshscope.ui.strategies.state import State
 from meshscope.units import NS_PER_S, printable
 
@@ -41,6 +44,8 @@ _KEYS = (
     ("r", "the other way round"),
     ("space", "mark as A, another one as B; again: take the mark away"),
     ("enter  c", "compare A and B: step time, its parts, memory, kernels"),
+    ("y  x  s", "copy the chosen row; export as CSV or JSON; save the screen"),
+    ("T", "light or dark"),
     ("esc  q", "back (backspace too); stops a comparison that goes on"),
 )
 _MEANINGS = (
@@ -53,7 +58,7 @@ _MEANINGS = (
 )
 
 
-class Strategies(Screen[None]):
+class Strategies(Taking):
     """Asks about the newest of ``scene`` several times a second; the cursor, the marks and the order stay."""
 
     DEFAULT_CSS = "Strategies { overflow: hidden; }"
@@ -74,10 +79,9 @@ class Strategies(Screen[None]):
     ]
 
     def __init__(self, scene: Callable[[], Scene], look: Look) -> None:
-        super().__init__()
+        super().__init__(look, "strategies")
         self.state = State()
         self._scene = scene
-        self._look = look
         self._asking = Asking(QUESTION)
         self._said: tuple[int, str] = (0, "")
         self._drawn: Drawing | None = None
@@ -127,6 +131,28 @@ class Strategies(Screen[None]):
         self._said = (time.monotonic_ns(), text)
         self._show()
 
+    # Taking along
+
+    def sheet(self) -> Sheet | None:
+        answer = self.answer
+        return contenders_sheet(answer, tuple(state.names(answer, self.state))) if answer is not None else None
+
+    @property
+    def row(self) -> str:
+        return state.chosen(self.answer, self.state) if self.answer is not None else ""
+
+    def draw(self) -> None:
+        self._show()
+
+    def commands(self) -> Iterator[Command]:
+        """What this screen can do."""
+        yield Command("Mark", "As A, another one as B", self.action_mark, "space")
+        yield Command("Compare A and B", "Step time, its parts, memory, kernels", self.action_compare, "c")
+        yield Command("Turn the order", "The other way round", self.action_reverse, "r")
+        yield from super().commands()
+        yield Command("Help", "The keys, and what the textures mean", self.action_help, "?")
+        yield Command("Back", "To the board", self.action_leave, "esc")
+
     # Drawing
 
     def _show(self) -> None:
@@ -135,7 +161,7 @@ class Strategies(Screen[None]):
             return
         canvas = self.query_one(Canvas)
         canvas.styles.width, canvas.styles.height = width, height
-        canvas.paint(strips(self._lines(width, height), width, height, self._look))
+        canvas.paint(strips(self._lines(width, height), width, height, self.look))
 
     def _lines(self, width: int, height: int) -> list[Line]:
         answer = self.answer
@@ -146,7 +172,7 @@ class Strategies(Screen[None]):
             return [[(" ", "text"), (printable(text), role)] for text, role in said]
         scene = self._scene()
         sign: list[Piece] = [badge(scene.stance)] if scene.is_recorded else []
-        self._drawn = drawing.drawn(answer, self.state, (width, height), self._look, badge=sign, said=self._said[1])
+        self._drawn = drawing.drawn(answer, self.state, (width, height), self.look, badge=sign, said=self._said[1])
         return list(self._drawn.lines)
 
     def _become(self, now: State) -> None:
@@ -178,14 +204,14 @@ class Strategies(Screen[None]):
         self._become(state.marked(self.state, name))
 
     def action_help(self) -> None:
-        lines: list[Line] = [[(f"{named(key, self._look):<14}", "key"), (what, "text")] for key, what in _KEYS]
+        lines: list[Line] = [[(f"{named(key, self.look):<14}", "key"), (what, "text")] for key, what in _KEYS]
         lines.append([])
         lines += [
-            [(texture(meaning, self._look) * 3, meaning), (f"  {name:<10}", "text"), (what, "quiet")]
+            [(texture(meaning, self.look) * 3, meaning), (f"  {name:<10}", "text"), (what, "quiet")]
             for meaning, name, what in _MEANINGS
         ]
         lines += [[], [("The parts add up to the profiled step. (In brackets: within the spreads.)", "quiet")]]
-        self.app.push_screen(Dialog("strategies", lines, self._look))
+        self.app.push_screen(Dialog("strategies", lines, self.look))
 
     def action_leave(self) -> None:
         if self._comparing is not None:
@@ -227,7 +253,7 @@ class Strategies(Screen[None]):
             self.say(printable(f"{found.message} {found.hint}"))
         elif self in self.app.screen_stack:
             self._show()
-            self.app.push_screen(Compare(found, self._look, is_first=False))
+            self.app.push_screen(Compare(found, self.look, is_first=False))
 
     # The mouse
 

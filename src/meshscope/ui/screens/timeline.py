@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -16,6 +17,7 @@ from meshscope.analysis.lanes import Lanes
 from meshscope.errors import InputError
 from meshscope.recording import bookmarks
 from meshscope.ui.asking import in_thread
+from meshscope.ui.commands import Command
 from meshscope.ui.look import Look
 from meshscope.ui.marks.cells import Line
 from meshscope.ui.screens.scrolled import Paragraphs, Scrolled
@@ -221,6 +223,14 @@ class Timeline(Pointed):
     def action_help(self) -> None:
         has_mouse = cast("MeshscopeApp", self.app).options.has_mouse
         self.app.push_screen(Keys(self.look, has_mouse=has_mouse))
+
+    def commands(self) -> Iterator[Command]:
+        """Every key that goes somewhere, by name."""
+        for title, about, action, key in keys.named_actions():
+            yield Command(title, about, partial(self._run_by_name, action), key)
+
+    def _run_by_name(self, action: str) -> None:
+        self.call_later(self.run_action, action)
 
     def action_redraw(self) -> None:
         self.refresh(layout=True)

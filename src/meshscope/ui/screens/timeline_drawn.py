@@ -98,6 +98,11 @@ class Drawn(Screen[None]):
             self._has_begun = True
             self.state = self.begin(self.state)
 
+    def wear(self, look: Look) -> None:
+        """Be drawn in another look from now on."""
+        self.look = look
+        self.show()
+
     def say(self, text: str) -> None:
         """Show a line until the next key."""
         self.said = text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from meshscope.ui.look import Look
@@ -56,7 +57,7 @@ GROUPS: tuple[tuple[str, tuple[Row, ...]], ...] = (
         _go("c C", "fold the rank; all ranks", ("c", "fold"), ("C", "fold all")),
         _go("v V", "sort ranks; the same again", ("v", "sort"), ("V", "sort again")),
         Row("r", "only some ranks: 0,4-7", (("r", "type('ranks')"),)),
-        Row("?", "these keys", (("question_mark", "help"),)),
+        Row("? T", "these keys; light or dark", (("question_mark", "help"), ("T", "app.turn_light"))),
         Row("esc q t", "leave", (("escape,q,t", "leave"),)),
     )),
 )  # fmt: skip
@@ -71,6 +72,18 @@ _ALWAYS = 2
 
 _KEYS_WIDE, _BETWEEN = 10, 3
 _MOUSE = "mouse: move looks, click puts the cursor, drag pans, wheel zooms"
+
+
+def named_actions() -> Iterator[tuple[str, str, str, str]]:
+    """Everything that a key does here: (name, explanation, action, key). What the application does is left out."""
+    for _, rows in GROUPS:
+        for row in rows:
+            for names, action in row.bindings:
+                if action.startswith("go("):
+                    yield action[4:-2].capitalize(), row.words, action, names.partition(",")[0]
+                elif not action.startswith("app."):
+                    words = row.words.partition(";")[0]
+                    yield words.capitalize(), words, action, names.partition(",")[0]
 
 
 def foot(width: int, look: Look) -> list[Piece]:
