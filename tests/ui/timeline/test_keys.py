@@ -84,7 +84,7 @@ EVERY: dict[str, Check] = {
 async def test_every_key_does_what_the_help_says_of_it() -> None:
     named = [key for _, rows in keys.GROUPS for row in rows for names, _ in row.bindings for key in names.split(",")]
     assert len(named) == len(set(named))
-    assert set(named) == {*EVERY, "escape", "q", "t"}
+    assert set(named) == {*EVERY, "escape", "q", "t", "T"}
     async with shown(linked(), (80, 24)) as stage:
         begun = replace(stage.state, view=stage.state.view.showing(0, 300))
         for key, does in EVERY.items():
