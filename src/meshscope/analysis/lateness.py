@@ -6,7 +6,6 @@ A bad device is one dark row, a bad node the rows of its ranks, slow input cells
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -160,10 +159,11 @@ def _medians(number: Numbers, value: Ints) -> dict[int, float]:
     """By number the median of its values."""
     if not len(number):
         return {}
-    order = np.argsort(number, kind="stable")
+    order = np.lexsort((value, number))
     number, value = number[order], value[order]
-    bounds = [0, *(np.flatnonzero(np.diff(number)) + 1).tolist(), len(number)]
-    return {int(number[start]): float(np.median(value[start:end])) for start, end in pairwise(bounds)}
+    known, first, count = np.unique(number, return_index=True, return_counts=True)
+    medians = (value[first + (count - 1) // 2] + value[first + count // 2]) / 2
+    return dict(zip(known.tolist(), medians.tolist(), strict=True))
 
 
 def _hosts(run: Run) -> dict[int, str]:

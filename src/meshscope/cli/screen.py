@@ -7,17 +7,19 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from meshscope.analysis.pairing import Changes
 from meshscope.readers.kept import usual
 from meshscope.run import Gallery, Loading, Opening, trace_files
 from meshscope.ui import app, remembered
 from meshscope.ui.launching import Bundled
 from meshscope.ui.look import look
 from meshscope.ui.options import Options
+
+if TYPE_CHECKING:
+    from meshscope.analysis.pairing import Changes
 
 
 def show(folder: Path, **given: Any) -> Gallery:

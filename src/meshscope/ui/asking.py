@@ -23,19 +23,23 @@ T = TypeVar("T")
 
 # Figures that change faster than this cannot be read; the clock and the keys are not held up by it.
 _BREATH_S = 0.25
+# A question that costs more is put less often, so that a panel takes a thirtieth of a core at most; but what is shown
+# stays within a second of what is known.
+_MOST_SHARE, _LONGEST_BREATH_S = 0.03, 0.6
 
 
 @dataclass(frozen=True, eq=False)
 class Answered:
     """What a panel's question came to, for the run of one strategy: an answer, or an error a person can act on.
 
-    One answering is equal to itself only.
+    One answering is equal to itself only. ``cost_s`` is the CPU time it took.
     """
 
     strategy: str
     key: Hashable
     answer: Any = None
     error: MeshscopeError | None = None
+    cost_s: float = 0.0
 
 
 async def in_thread(work: Callable[[], T]) -> T:
@@ -72,7 +76,11 @@ class Asking:
 
     def is_fresh(self, strategy: str) -> bool:
         """Whether this strategy was asked about so lately that nobody could read a newer answer yet."""
-        return strategy in self.answers and time.monotonic() - self._asked_s < _BREATH_S
+        known = self.answers.get(strategy)
+        if known is None:
+            return False
+        breath_s = min(max(known.cost_s / _MOST_SHARE, _BREATH_S), _LONGEST_BREATH_S)
+        return time.monotonic() - self._asked_s < breath_s
 
     @property
     def is_at_rest(self) -> bool:
@@ -109,7 +117,9 @@ class Asking:
         return (scene.selected, self.panel.depends(scene), end)
 
     def _answered(self, key: Hashable, scene: Scene) -> Answered:
+        begun_s = time.thread_time()
         try:
-            return Answered(scene.selected, key, self.panel.question(scene))
+            answer = self.panel.question(scene)
+            return Answered(scene.selected, key, answer, cost_s=time.thread_time() - begun_s)
         except MeshscopeError as error:
             return Answered(scene.selected, key, error=error)

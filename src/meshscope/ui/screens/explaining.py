@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
 from textual.binding import Binding, BindingType
 
-from meshscope.analysis.explaining import explanations
-from meshscope.analysis.explaining.number import Explanation
 from meshscope.errors import InputError, MeshscopeError
 from meshscope.run import Run
 from meshscope.ui.asking import in_thread
@@ -17,10 +15,13 @@ from meshscope.ui.look import Look
 from meshscope.ui.marks.cells import Piece, cut, named
 from meshscope.ui.marks.cited import Cell, Spot, moved
 from meshscope.ui.scene import Scene
-from meshscope.ui.screens.explained import Explained
 from meshscope.ui.screens.timelining import Timelining
 from meshscope.ui.view import PanelView
 from meshscope.units import printable
+
+if TYPE_CHECKING:
+    from meshscope.analysis.explaining.number import Explanation
+    from meshscope.ui.screens.explained import Explained
 
 NOTHING = "No number here can be explained."
 
@@ -142,6 +143,9 @@ class Explaining(Timelining):
 
     def explain(self, cell: Cell) -> None:
         """Open a dialog for a number, and work it out beside the screen."""
+        # What explains is loaded once somebody asks: the first drawing does not wait for it.
+        from meshscope.ui.screens.explained import Explained
+
         name = cell.run or self.scene.selected
         rank = f", rank {cell.rank}" if cell.rank >= 0 else ""
         caveat = self.scene.looking_at(name).caveat
@@ -172,6 +176,8 @@ class Explaining(Timelining):
 
 
 def _explained(runs: tuple[Run, ...], name: str, cell: Cell) -> Explanation | MeshscopeError:
+    from meshscope.analysis.explaining import explanations
+
     run = next((run for run in runs if run.name == name), None)
     if run is None:
         return InputError(f"{name} has not started yet.", hint="Its numbers appear with its first step.")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from meshscope.analysis.explaining.words import Said
 from meshscope.ui.look import Look
 from meshscope.ui.marks.cells import Line, cut, filled, named, wrapped
 from meshscope.ui.screens.dialog import Dialog
+
+if TYPE_CHECKING:
+    from meshscope.analysis.explaining.words import Said
 
 _WIDEST, _LONGEST = 100, 12
 _MARGIN = 4

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import work
 from textual.binding import Binding, BindingType
 
 from meshscope.analysis.findings import Finding
-from meshscope.analysis.lanes import lanes
-from meshscope.analysis.waiting import waiting
 from meshscope.run import Run
 from meshscope.spans import Window
 from meshscope.ui import header
@@ -20,10 +18,12 @@ from meshscope.ui.look import Look
 from meshscope.ui.marks.cells import Piece
 from meshscope.ui.scene import Scene, so_far
 from meshscope.ui.screens.board import Board
-from meshscope.ui.screens.timeline import Timeline
-from meshscope.ui.screens.timeline_drawn import Kept
-from meshscope.ui.timeline.frame import Subject
 from meshscope.units import printable
+
+if TYPE_CHECKING:
+    from meshscope.ui.screens.timeline import Timeline
+    from meshscope.ui.screens.timeline_drawn import Kept
+    from meshscope.ui.timeline.frame import Subject
 
 
 class Timelining(Board):
@@ -61,6 +61,8 @@ class Timelining(Board):
 
     @work(exclusive=True, group="timeline")
     async def _open_timeline(self, run: Run, finding: Finding | None) -> None:
+        from meshscope.ui.screens.timeline import Timeline
+
         subject = await in_thread(lambda: _subject(run))
         self.say("")
         if self.app.screen is not self:
@@ -121,6 +123,11 @@ class Timelining(Board):
 
 
 def _subject(run: Run) -> Subject | None:
+    # Loaded once somebody looks: the first drawing does not wait for it.
+    from meshscope.analysis.lanes import lanes
+    from meshscope.analysis.waiting import waiting
+    from meshscope.ui.timeline.frame import Subject
+
     found = lanes(run)
     return Subject(found, waiting(run), printable(run.name)) if found is not None else None
 
