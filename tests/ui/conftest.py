@@ -37,11 +37,12 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def snapshot(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
-    """Compares text with ``snapshots/NAME.txt``, or writes it there under ``--update``."""
+    """Compares text with ``snapshots/NAME.txt``, or NAME as it is where that ends in .svg; ``--update`` writes it."""
 
     def check(name: str, shown: str) -> None:
-        path = SNAPSHOTS / f"{name}.txt"
+        path = SNAPSHOTS / (f"pictures/{name}" if name.endswith(".svg") else f"{name}.txt")
         if request.config.getoption("--update"):
+            path.parent.mkdir(exist_ok=True)
             path.write_text(shown, encoding="utf-8")
             return
         assert path.is_file(), f"{path.name} is not there yet: run with --update and look at it"

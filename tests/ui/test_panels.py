@@ -12,6 +12,7 @@ from typing import Any
 import made
 import pytest
 from rich.cells import cell_len
+from textual.strip import Strip
 
 from meshscope.analysis.standing import NO_STEP, NO_STEP_YET
 from meshscope.analysis.steps import steps
@@ -22,6 +23,7 @@ from meshscope.ui.asking import Answered
 from meshscope.ui.look import Depth, Look
 from meshscope.ui.panel import Frame, Panel
 from meshscope.ui.panels import comparison, log
+from meshscope.ui.picture import svg
 from meshscope.ui.scene import Scene, Stance
 from meshscope.ui.screens.board import panels
 from meshscope.ui.view import PanelView
@@ -46,12 +48,16 @@ def scene(folder: Path, after_s: float, selected: str) -> Scene:
     return Scene(plan, runs, Stance(now_unix_ns=now, start_unix_ns=made.T0), selected)
 
 
-def drawn(panel: Panel, given: Scene, size: tuple[int, int], look: Look) -> str:
+def strips_of(panel: Panel, given: Scene, size: tuple[int, int], look: Look) -> list[Strip]:
     frame = Frame(*size, look=look, now_unix_ns=given.stance.now_unix_ns, selected=given.selected)
     strips = panel.draw(panel.question(given), frame)
     assert len(strips) == size[1]
     assert {strip.cell_length for strip in strips} == {size[0]}
-    return "\n".join(strip.text.rstrip() for strip in strips) + "\n"
+    return strips
+
+
+def drawn(panel: Panel, given: Scene, size: tuple[int, int], look: Look) -> str:
+    return "\n".join(strip.text.rstrip() for strip in strips_of(panel, given, size, look)) + "\n"
 
 
 STATES = {
@@ -70,9 +76,11 @@ STATES = {
 def test_a_panel_looks_as_it_did(
     whole: Path, snapshot: Callable[[str, str], None], panel: Panel, state: str, size: str
 ) -> None:
-    snapshot(
-        f"panel-{panel.name}-{state}-{size}", drawn(panel, scene(whole, *STATES[state]), SIZES[size], LOOKS["unicode"])
-    )
+    """The characters as text and, with every colour, as a picture."""
+    strips = strips_of(panel, scene(whole, *STATES[state]), SIZES[size], LOOKS["unicode"])
+    name = f"panel-{panel.name}-{state}-{size}"
+    snapshot(name, "\n".join(strip.text.rstrip() for strip in strips) + "\n")
+    snapshot(f"{name}.svg", svg([list(strip) for strip in strips], SIZES[size][0], title=name))
 
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.name)
