@@ -86,8 +86,10 @@ def train(options: Options, watch: Watch) -> list[float]:
             losses.append(watch.loss(loss))
         optimizer.zero_grad()
     watch.finished()
-    # Gloo keeps the tensors of its last call, here parameters, and ends badly with them: it must not be a broadcast.
-    dist.barrier()  # parallel
+    # Each of gloo's threads keeps the tensors of its last call until the next one, here parameters, and ends badly with
+    # them. So many calls without any wake all of its threads.
+    for barrier in [dist.barrier(async_op=True) for _ in range(16)]:  # parallel
+        barrier.wait()  # parallel
     dist.destroy_process_group()  # parallel
     return losses
 

@@ -31,6 +31,7 @@ from meshscope.ui.screens.start import Start
 from meshscope.ui.screens.timeline import Timeline
 from meshscope.ui.screens.traces import Traces
 from meshscope.ui.shelf import shelf
+from meshscope.ui.timeline.frame import Subject
 from meshscope.units import printable
 
 LOOKS = {"unicode": Look(), "ascii": Look(is_ascii=True, depth=Depth.NONE)}
@@ -116,7 +117,8 @@ async def test_the_screen_of_a_hostile_trace_stays_aligned(trace: Path) -> None:
 async def test_the_timeline_of_a_hostile_trace_stays_aligned(runs: tuple[Run, ...]) -> None:
     found = lanes(runs[0])
     assert found is not None
-    app = MeshscopeApp(Options(), lambda _: Timeline(found, waiting(runs[0]), runs[0], Look()))
+    subject = Subject(found, waiting(runs[0]), runs[0].name)
+    app = MeshscopeApp(Options(), lambda _: Timeline(subject, Look()))
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
         for key in ("n", "down", "n", "n", "end", "plus", "plus", "n", "b"):

@@ -105,7 +105,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 @needs_ssh
 def test_over_ssh_it_draws_follows_the_size_and_leaves_no_trace(shell: Tmux, server: Server, recording: Path) -> None:
     shell.start(server.command(*MESHSCOPE, "watch", str(recording)))
-    shell.wait_for("ddp             450")
+    shell.wait_for("ddp         450")
     shell.resize(160, 50)
     shell.wait_until(lambda: len(shell.screen().rstrip().splitlines()) == 50, "fifty lines")
     shell.resize(100, 30)
@@ -119,7 +119,7 @@ def test_over_ssh_it_draws_follows_the_size_and_leaves_no_trace(shell: Tmux, ser
 @needs_ssh
 def test_a_line_that_breaks_ends_the_program_at_the_other_end(shell: Tmux, server: Server, recording: Path) -> None:
     shell.start(server.command(*MESHSCOPE, "watch", str(recording)))
-    shell.wait_for("ddp             450")
+    shell.wait_for("ddp         450")
     there = psutil.Process(server.process.pid).children(recursive=True)
     watching = [process for process in there if str(recording) in process.cmdline()]
     assert watching
@@ -132,7 +132,7 @@ def test_inside_screen_it_draws_follows_the_size_and_leaves_no_trace(shell: Tmux
     (shell.place / "screenrc").write_text("startup_message off\nvbell off\naltscreen on\n")
     inside = ["screen", "-U", "-c", str(shell.place / "screenrc"), "-S", shell.name]
     shell.start([*inside, *MESHSCOPE, "watch", str(recording)], environ=f"SCREENDIR={shell.place}/screens")
-    shell.wait_for("ddp             450")
+    shell.wait_for("ddp         450")
     shell.resize(160, 50)
     shell.wait_until(lambda: len(shell.screen().rstrip().splitlines()) == 50, "fifty lines")
     shell.type("j")
