@@ -58,9 +58,9 @@ def question(scene: Scene) -> Answer:
 def _notes(scene: Scene, found: Sequence[Contender]) -> tuple[str, ...]:
     notes = [f"{name}: {so_far(share)}." for name, share in scene.partial.items()]
     if scene.is_recorded:
-        # Why somebody is not ranked stands beside them.
+        # Why somebody is not ranked stands beside them, and speedup over one device is not shown here.
         told = footnotes(scene.runs, tuple(one.row for one in found))
-        notes += [note for note in told if "not ranked:" not in note]
+        notes += [note for note in told if "not ranked:" not in note and not note.startswith("×1 ")]
     else:
         notes.append("Times are of profiled steps: native traces hold no others. ± half the IQR over steps.")
     few = [one.name for one in found if one.split is not None and one.split.steps < FEWEST]
