@@ -86,10 +86,9 @@ def train(options: Options, watch: Watch) -> list[float]:
             losses.append(watch.loss(loss))
         optimizer.zero_grad()
     watch.finished()
-    # Each of gloo's threads keeps the tensors of its last call until the next one, here parameters, and ends badly with
-    # them. So many calls without any wake all of its threads.
-    for barrier in [dist.barrier(async_op=True) for _ in range(16)]:  # parallel
-        barrier.wait()  # parallel
+    # Gloo's threads keep the tensors of their last call, here parameters, and need the interpreter to let them go. Were
+    # DDP's reducer the last to hold the group, it would take it down without letting them have it.
+    del model.reducer, model.logger  # parallel
     dist.destroy_process_group()  # parallel
     return losses
 
