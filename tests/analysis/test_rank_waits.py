@@ -55,22 +55,22 @@ def test_the_sentence_names_a_straggler_or_says_that_there_is_none() -> None:
     assert bad.words.startswith("rank 1 came last to 8 of 16 collectives; 15.0 % of the time traced")
     even = rank_waits(cases([[0] * STEPS] * 3))
     assert not even.is_bad
-    assert even.words == "no rank is late by 2.0 % of a step in any of 8 steps"
+    assert even.words == "no rank is late by 2 % of a step or more in any of 8 steps"
 
 
 def test_on_shared_cores_lateness_by_turns_is_said_to_be_chance_and_a_cheap_one_to_be_cheap() -> None:
     shared = {"device_kind": "cpu", "cores": 2}
     turns = rank_waits(cases([[30, 0, 40, 0] * 2, [0, 50, 0, 20] * 2], **shared))
-    assert "some rank is late by 2.0 % of a step in 8 of 8 steps, which may be chance" in turns.words
+    assert "some rank is late by 2 % of a step or more in 8 of 8 steps, which may be chance" in turns.words
     cheap = rank_waits(cases([[0] * STEPS, [6] * STEPS], **shared))
-    assert cheap.words == "rank 1 is late by 2.0 % of a step, but no straggler: under 5.0 % is lost to it"
+    assert cheap.words == "rank 1 is late by 2 % of a step or more, but no straggler: under 5 % is lost to it"
 
 
 def test_two_late_steps_are_said_to_make_no_pattern() -> None:
     found = rank_waits(cases([[0] * STEPS, [30, 30] + [0] * 6]))
     assert (
         found.words
-        == "no straggler so far: some rank is late by 2.0 % of a step in 2 of 8 steps; 3 such steps make a pattern"
+        == "no straggler so far: some rank is late by 2 % of a step or more in 2 of 8 steps; 3 such steps make a pattern"
     )
 
 

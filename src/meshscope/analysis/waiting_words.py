@@ -92,7 +92,7 @@ def lateness_words(found: Lateness, named: Sequence[Straggler], run: Run) -> str
     seen = pattern(found)
     if named:
         return _named(seen, named)
-    late = f"late by {percent(LATE_FRAC)} of a step"
+    late = f"late by {_threshold(LATE_FRAC)} of a step or more"
     if seen.kind == "even":
         of = f"any of {counted(seen.of, 'step')}" if seen.of > 1 else "the one step that was traced"
         return f"no rank is {late} in {of}"
@@ -114,7 +114,12 @@ def _unnamed(found: Lateness, late: str, run: Run) -> str:
         steps = f"{seen.steps} of {counted(seen.of, 'step')}"
         return f"no straggler: some rank is {late} in {steps}, which may be chance, as ranks share their cores"
     are = "is" if len(sure) == 1 else "are"
-    return f"{ranks_words(sure)} {are} {late}, but no straggler: under {percent(LEAST_SHARED_FRAC)} is lost to it"
+    return f"{ranks_words(sure)} {are} {late}, but no straggler: under {_threshold(LEAST_SHARED_FRAC)} is lost to it"
+
+
+def _threshold(frac: float) -> str:
+    """``2 %``: a bound is exact, and not to be taken for something measured."""
+    return f"{frac * 100:g} %"
 
 
 def _named(seen: Pattern, named: Sequence[Straggler]) -> str:
