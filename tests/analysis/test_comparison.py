@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from drawn import run, steps, windows
+from stepped import Step, profiled
 
 from meshscope.analysis.comparison import comparison
 from meshscope.recording.entries import Compiled, Ended, MemoryMeasured, RankStarted
@@ -37,6 +38,8 @@ WAITING = """
     0 compute     ########............
     0 all_reduce  .......##...........
 """
+STEP = [Step(compute=80, exposed=10, idle=10)] * 3
+EXPOSED = [Step(compute=80, exposed=100, idle=20)] * 3
 
 
 def made(strategy: str, step_ms: float, picture: str = "", **about: Any) -> Run:
@@ -47,7 +50,7 @@ def made(strategy: str, step_ms: float, picture: str = "", **about: Any) -> Run:
 
 
 def test_the_fastest_leads_and_the_slowest_says_why() -> None:
-    found = comparison((made("ddp", 100, DDP), made("fsdp", 200, FSDP)))
+    found = comparison((profiled("ddp", 100, STEP), profiled("fsdp", 200, EXPOSED)))
     assert found.leader == "ddp"
     assert found.verdict == (
         "ddp leads: 2.0× fsdp, because fsdp leaves 50 % of a step exposed in all-gather (ddp 10 %)."
@@ -55,15 +58,41 @@ def test_the_fastest_leads_and_the_slowest_says_why() -> None:
 
 
 @pytest.mark.parametrize(
-    ("picture", "why"),
+    ("step_ms", "made_of", "why"),
     [
-        (SLOW, "slow computes 0.00 ms per step"),
-        (WAITING, "slow idles 55 % of a step (ddp 10 %)"),
-        (DDP, "their profiled steps do not show why"),
+        (200, Step(compute=180, exposed=10, idle=10), ", because slow computes 180 ms per step (ddp 80.0 ms)."),
+        (200, Step(compute=80, exposed=10, idle=110), ", because slow idles 55 % of a step (ddp 10 %)."),
+        (200, Step(compute=80, exposed=10, idle=10, copied=100), ", because slow copies in 50 % of a step (ddp 0 %)."),
+        # As long a step without a profiler, and none of the difference in the profiled ones.
+        (200, Step(compute=80, exposed=10, idle=10), "; their profiled steps do not show why."),
+        # 40 ms of 100: named with its size. 33 of 147: not at all.
+        (200, Step(compute=110, exposed=40, idle=50), ", in part (40.0 of 100 ms) because slow idles 25 % of a step"),
+        (247, Step(compute=115, exposed=35, idle=43, copied=30), "; their profiled steps do not show why."),
+        # Idle is all that the profiled steps differ by, and that is 33 of 147 ms.
+        (247, Step(compute=80, exposed=10, idle=43), "; their profiled steps do not show why."),
     ],
 )
-def test_the_reason_is_the_part_that_grew_most_if_any_did(picture: str, why: str) -> None:
-    assert why in comparison((made("ddp", 100, DDP), made("slow", 200, picture))).verdict
+def test_the_reason_is_the_part_that_explains_the_difference_of_the_step_times_if_any_does(
+    step_ms: float, made_of: Step, why: str
+) -> None:
+    runs = profiled("ddp", 100, STEP), profiled("slow", step_ms, [made_of] * 3)
+    assert why in comparison(runs).verdict
+
+
+def test_what_the_scheduler_chooses_is_no_reason() -> None:
+    about = {"device_kind": "cpu", "ranks": 2}
+    shared = comparison(
+        (profiled("ddp", 100, STEP, cores=2, **about), profiled("fsdp", 200, EXPOSED, cores=2, **about))
+    )
+    assert shared.verdict == (
+        "ddp leads: 2.0× fsdp; why is not known: 90.0 of 100 ms more are exposed communication, and where CPU ranks "
+        "share cores what is exposed is the scheduler's choice."
+    )
+    apart = comparison((profiled("ddp", 100, STEP, cores=4, **about), profiled("fsdp", 200, EXPOSED, cores=4, **about)))
+    assert "because fsdp leaves 50 % of a step exposed" in apart.verdict
+    idle = [Step(compute=80, exposed=10, idle=110)] * 3
+    idling = comparison((profiled("ddp", 100, STEP, cores=2, **about), profiled("slow", 200, idle, cores=2, **about)))
+    assert "because slow idles 55 % of a step (ddp 10 %)" in idling.verdict
 
 
 def test_without_traces_there_is_no_reason() -> None:
@@ -225,7 +254,8 @@ def test_a_profiled_step_of_no_length_has_no_share() -> None:
     (window,) = windows(flat)
     flat_window = replace(window, step_ns=window.step_ns * 0)
     leader = replace(made("ddp", 100), windows=(flat_window,))
-    assert "(ddp –)" in comparison((leader, made("fsdp", 200, FSDP))).verdict
+    exposed = profiled("fsdp", 200, [Step(compute=20, exposed=80)] * 3)
+    assert "because fsdp leaves 80 % of a step exposed in all-gather (ddp –)" in comparison((leader, exposed)).verdict
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,8 @@ class Row:
     framework's single-device run, ``efficiency_frac`` is that over the ranks; ``is_ranked`` is false for a run on
     another kind of device than the others (``not_ranked_why`` says so), for a baseline, for a run that failed or
     broke off, and without throughput. ``profiled_pairs`` counts the (rank, step) behind the shares: fewer than
-    ``profiled_steps`` times ``profiled_ranks`` where a rank's file does not hold them all.
+    ``profiled_steps`` times ``profiled_ranks`` where a rank's file does not hold them all. ``shares_cores`` is as in
+    :func:`shares_cores`.
     """
 
     strategy: str
@@ -62,6 +63,7 @@ class Row:
     is_ranked: bool = True
     not_ranked_why: str = ""
     profiled_pairs: int = 0
+    shares_cores: bool = False
 
 
 def standing(runs: tuple[Run, ...]) -> tuple[Row, ...]:
@@ -109,6 +111,7 @@ def _row(run: Run, found: Steps, single: float, kind: str, *, has_clean: bool) -
         compile_ns=found.compile_ns,
         parallel_lines=here.parallel_lines,
         profiler_cost_frac=found.profiler_cost_frac,
+        shares_cores=shares_cores(run),
         is_ranked=not why,
         not_ranked_why=why,
     )

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 
-from meshscope.analysis.breakdown import Breakdown
-from meshscope.analysis.overlap import CollectiveOverlap, exposed_in
+from meshscope.analysis.because import because
+from meshscope.analysis.overlap import CollectiveOverlap
 from meshscope.analysis.standing import NO_STEP, NO_STEP_YET, Row
 from meshscope.run import Run
-from meshscope.units import UNKNOWN, counted, milliseconds, rate, ratio
+from meshscope.units import counted, milliseconds, rate
 
 Collectives = dict[str, tuple[CollectiveOverlap, ...]]
 
 _STEPLESS = (NO_STEP, NO_STEP_YET)
-_SUPPORTS_FRAC = 1 / 3
 _NOTHING = "Nothing has run yet."
-_UNEXPLAINED = "; their profiled steps do not show why"
 
 
 def verdict(ranked: tuple[Row, ...], collectives: Collectives, apart: tuple[Row, ...] = ()) -> str:
@@ -53,53 +51,6 @@ def _nobody(apart: tuple[Row, ...]) -> str:
 def _is_level(a: Row, b: Row) -> bool:
     spreads = [spread for spread in (a.samples_per_s_spread, b.samples_per_s_spread) if not math.isnan(spread)]
     return abs(a.samples_per_s - b.samples_per_s) <= sum(spreads)
-
-
-def because(leader: Row, other: Row, collectives: tuple[CollectiveOverlap, ...]) -> str:
-    """What the slower one spends its longer step on; no more than the profiled steps of both support.
-
-    The part that grew most is named if it makes up a third of the difference or more.
-    """
-    fast, slow = leader.per_step, other.per_step
-    if fast is None or slow is None:
-        return ""
-    longer_ns = slow.span_ns - fast.span_ns
-    before, after = _parts(fast), _parts(slow)
-    grown = {name: after[name] - before[name] for name in after}
-    part = max(grown, key=lambda name: grown[name])
-    if longer_ns <= 0 or grown[part] < longer_ns * _SUPPORTS_FRAC:
-        return _UNEXPLAINED
-    return f", because {_spends(part, leader, other, collectives)}"
-
-
-def _parts(step: Breakdown) -> dict[str, int]:
-    """A step's span in parts that add up to it; compute counts before copies, as it does in the shares."""
-    return {
-        "exposed": step.exposed_ns,
-        "compute": step.compute_ns,
-        "copy": step.busy_ns - step.compute_ns - step.exposed_ns,
-        "idle": step.idle_ns,
-    }
-
-
-def _spends(part: str, leader: Row, other: Row, collectives: tuple[CollectiveOverlap, ...]) -> str:
-    fast, slow = leader.per_step, other.per_step
-    if fast is None or slow is None:
-        return ""
-    slow_frac, fast_frac = (ratio(_parts(step)[part], step.span_ns) for step in (slow, fast))
-    against = f"({leader.strategy} {_percent(fast_frac)})"
-    if part == "exposed":
-        return f"{other.strategy} leaves {_percent(slow_frac)} of a step exposed{_where(collectives, slow)} {against}"
-    if part == "compute":
-        times = milliseconds(slow.compute_ns), milliseconds(fast.compute_ns)
-        return f"{other.strategy} computes {times[0]} ms per step ({leader.strategy} {times[1]} ms)"
-    verb = "idles" if part == "idle" else "copies in"
-    return f"{other.strategy} {verb} {_percent(slow_frac)} of a step {against}"
-
-
-def _where(collectives: tuple[CollectiveOverlap, ...], step: Breakdown) -> str:
-    where = exposed_in(collectives, step.exposed_ns)
-    return f", {where}" if where.startswith("mostly") else f" {where}"
 
 
 def footnotes(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> tuple[str, ...]:
@@ -241,7 +192,3 @@ def _listed(words: list[str]) -> str:
 
 def _times(factor: float) -> str:
     return f"{factor:.1f}×" if factor >= 1.1 else f"{factor:.2f}×"
-
-
-def _percent(frac: float) -> str:
-    return UNKNOWN if math.isnan(frac) else f"{frac * 100:.0f} %"

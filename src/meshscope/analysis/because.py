@@ -1,0 +1,75 @@
+"""What one strategy spends its longer step on, where profiled steps explain enough of the difference."""
+
+from __future__ import annotations
+
+import math
+
+from meshscope.analysis.breakdown import Breakdown
+from meshscope.analysis.overlap import CollectiveOverlap, exposed_in
+from meshscope.analysis.standing import Row
+from meshscope.units import UNKNOWN, milliseconds, ratio
+
+_MOSTLY_FRAC, _PARTLY_FRAC = 1 / 2, 1 / 3
+_UNEXPLAINED = "; their profiled steps do not show why"
+
+
+def because(leader: Row, other: Row, collectives: tuple[CollectiveOverlap, ...]) -> str:
+    """What the slower one spends its longer step on; no more than the profiled steps of both support.
+
+    The part that grew most is named as the reason if it makes up half of the difference of the step times, as a part
+    of the reason, with its size, if it makes up a third; and neither where the profiled steps differ by less than half
+    of that difference, or by more than it and a half. Exposed time of ranks that share their cores is no reason.
+    """
+    fast, slow = leader.per_step, other.per_step
+    if fast is None or slow is None:
+        return ""
+    longer_ns, seen_ns = other.median_ns - leader.median_ns, slow.span_ns - fast.span_ns
+    if math.isnan(longer_ns) or longer_ns <= 0 or abs(longer_ns - seen_ns) > longer_ns * _MOSTLY_FRAC:
+        return _UNEXPLAINED
+    before, after = _parts(fast), _parts(slow)
+    grown = {name: after[name] - before[name] for name in after}
+    part = max(grown, key=lambda name: grown[name])
+    if grown[part] < longer_ns * _PARTLY_FRAC:
+        return _UNEXPLAINED
+    of = f"{milliseconds(grown[part])} of {milliseconds(longer_ns)} ms"
+    if part == "exposed" and (leader.shares_cores or other.shares_cores):
+        return (
+            f"; why is not known: {of} more are exposed communication, and where CPU ranks share cores what is exposed "
+            "is the scheduler's choice"
+        )
+    in_part = f" in part ({of})" if grown[part] < longer_ns * _MOSTLY_FRAC else ""
+    return f",{in_part} because {_spends(part, leader, other, collectives)}"
+
+
+def _parts(step: Breakdown) -> dict[str, int]:
+    """A step's span in parts that add up to it; compute counts before copies, as it does in the shares."""
+    return {
+        "exposed": step.exposed_ns,
+        "compute": step.compute_ns,
+        "copy": step.busy_ns - step.compute_ns - step.exposed_ns,
+        "idle": step.idle_ns,
+    }
+
+
+def _spends(part: str, leader: Row, other: Row, collectives: tuple[CollectiveOverlap, ...]) -> str:
+    fast, slow = leader.per_step, other.per_step
+    if fast is None or slow is None:
+        return ""
+    slow_frac, fast_frac = (ratio(_parts(step)[part], step.span_ns) for step in (slow, fast))
+    against = f"({leader.strategy} {_percent(fast_frac)})"
+    if part == "exposed":
+        return f"{other.strategy} leaves {_percent(slow_frac)} of a step exposed{_where(collectives, slow)} {against}"
+    if part == "compute":
+        times = milliseconds(slow.compute_ns), milliseconds(fast.compute_ns)
+        return f"{other.strategy} computes {times[0]} ms per step ({leader.strategy} {times[1]} ms)"
+    verb = "idles" if part == "idle" else "copies in"
+    return f"{other.strategy} {verb} {_percent(slow_frac)} of a step {against}"
+
+
+def _where(collectives: tuple[CollectiveOverlap, ...], step: Breakdown) -> str:
+    where = exposed_in(collectives, step.exposed_ns)
+    return f", {where}" if where.startswith("mostly") else f" {where}"
+
+
+def _percent(frac: float) -> str:
+    return UNKNOWN if math.isnan(frac) else f"{frac * 100:.0f} %"
