@@ -48,7 +48,7 @@ def test_what_profiled_steps_do_not_show_is_a_part_of_its_own() -> None:
     found = between(profiled("ddp", 100, DDP), profiled("fsdp", 220, FSDP))
     assert parts_ms(found)[UNPROFILED] == 20
     assert sum(part.ns for part in found.parts) == found.total_ns == 120 * MS
-    assert sentence(found).endswith("10 ms less idle, 20 ms that profiled steps do not show.")
+    assert sentence(found).endswith("10 ms less idle, 20 ms less outside what profiled steps show.")
 
 
 def test_profiled_steps_that_differ_by_much_less_give_no_reason() -> None:
@@ -99,7 +99,8 @@ def test_a_difference_within_the_noise_has_no_winner() -> None:
     found = between(profiled("ddp", 100, DDP), profiled("fsdp", 101, DDP))
     assert found.verdict == LEVEL
     assert re.fullmatch(
-        r"No winner: ddp and fsdp are 1\.00 ms a step apart \(1 %\); one run of each tells apart \d+ % and more\.",
+        r"Neither of ddp and fsdp wins: they are 1\.00 ms a step apart \(1 %\); "
+        r"one run of each tells apart \d+ % and more\.",
         sentence(found),
     )
 
@@ -125,8 +126,17 @@ def test_the_winner_is_told_over_the_nearest_that_it_clearly_beats() -> None:
     found = winning(contenders(runs))
     assert (found.fastest, found.pair) == ("ddp", ("ddp", "fsdp"))
     assert list(found.gaps) == ["pmap", "fsdp", "pp"]
-    assert found.sentence.startswith("ddp wins by 100 ms a step over fsdp")
-    assert found.sentence.endswith("pmap is level with ddp within the noise.")
+    assert found.sentence.startswith("ddp wins by 100 ms a step over fsdp (2.0×), but not over pmap: 70 ms less")
+    assert found.sentence.endswith("It wins over pp too. pmap is level with ddp within the noise.")
+
+
+def test_whom_it_is_not_known_to_win_over_is_said_with_the_reason() -> None:
+    runs = profiled("ddp", 100, DDP), profiled("few", [150] * 10, DDP), profiled("fsdp", 200, FSDP)
+    said = winning(contenders(runs)).sentence
+    assert said.startswith("ddp wins by 100 ms a step over fsdp (2.0×), but not over few: ")
+    assert said.endswith(
+        "Whether it wins over few is not known: few has 8 unprofiled steps past warm-up; 12 are needed."
+    )
 
 
 def test_another_device_and_what_failed_win_nothing() -> None:
@@ -227,10 +237,29 @@ def made_gap(parts: list[tuple[str, int]]) -> Gap:
 def test_the_numbers_in_a_sentence_add_up_as_they_are_printed(found: Gap) -> None:
     head, _, why = sentence(found).partition(": ")
     total = re.findall(r"by ([\d.]+) ms", head)[0]
-    printed = re.findall(r"(minus )?([\d.]+) ms (less|more|that)", why)
+    printed = re.findall(r"([\d.]+) ms (less|more)", why)
     if why and found.total_ns > 0:
-        signed = sum((-1 if minus or way == "more" else 1) * float(number) for minus, number, way in printed)
+        signed = sum((-1 if way == "more" else 1) * float(number) for number, way in printed)
         assert signed == pytest.approx(float(total), abs=1e-9)
+
+
+@settings(max_examples=50, deadline=None)
+@given(gaps)
+def test_what_is_more_stands_behind_but_and_what_is_less_before_it(found: Gap) -> None:
+    _, _, why = sentence(found).partition(": ")
+    if why and found.total_ns > 0:
+        saved, but, spent = why.partition("but ")
+        assert "more" not in saved
+        assert "less" not in spent
+        assert bool(but) == ("more" in why)
+
+
+def test_a_saving_outside_the_profiled_steps_does_not_read_as_a_cost() -> None:
+    found = made_gap([("transfer", 70 * MS), ("computing", -20 * MS), (UNPROFILED, 11_400_000)])
+    assert sentence(found).endswith(
+        ": 70.0 ms less exposed transfer in all-reduce, 11.4 ms less outside what profiled steps show, "
+        "but 20.0 ms more computing."
+    )
 
 
 def test_a_contender_carries_what_the_comparison_shows() -> None:
@@ -241,7 +270,7 @@ def test_a_contender_carries_what_the_comparison_shows() -> None:
 
 def test_what_only_profiled_steps_show_is_taken_off() -> None:
     found = between(profiled("ddp", 100, DDP), profiled("fsdp", 170, FSDP))
-    assert sentence(found).endswith("10.0 ms less idle, minus 30.0 ms that only profiled steps show.")
+    assert sentence(found).endswith("10.0 ms less idle, but 30.0 ms more outside what profiled steps show.")
 
 
 def test_nobody_wins_whose_median_is_the_longer_one() -> None:

@@ -50,14 +50,23 @@ def winning(found: tuple[Contender, ...], *, has_more: bool = False) -> Winning:
         return Winning(
             first.name, f"{first.name} is the fastest; the step times of the others are not known.", None, {}
         )
-    level = [one.slow for one in gaps.values() if one.verdict == LEVEL] if won else []
-    return Winning(first.name, sentence(told) + _beside(first.name, level), (told.fast, told.slow), gaps)
+    pair = told.fast, told.slow
+    if won is None:
+        return Winning(first.name, sentence(told), pair, gaps)
+    others_not = [one for one in gaps.values() if one.verdict != WON]
+    head = sentence(won, but_not=[one.slow for one in others_not])
+    also = [one.slow for one in gaps.values() if one.verdict == WON and one is not won]
+    return Winning(first.name, head + _beside(first.name, also, others_not), pair, gaps)
 
 
-def _beside(name: str, level: Sequence[str]) -> str:
-    if not level:
-        return ""
-    return f" {_listed(level)} {'is' if len(level) == 1 else 'are'} level with {name} within the noise."
+def _beside(name: str, also: Sequence[str], others_not: Sequence[Gap]) -> str:
+    """What is to say of the others: over whom it wins too, and why it does not over the rest."""
+    said = f" It wins over {_listed(also)} too." if also else ""
+    level = [one.slow for one in others_not if one.verdict == LEVEL]
+    if level:
+        said += f" {_listed(level)} {'is' if len(level) == 1 else 'are'} level with {name} within the noise."
+    unsure = [one for one in others_not if one.verdict != LEVEL]
+    return said + "".join(f" Whether it wins over {one.slow} is not known: {one.why}." for one in unsure)
 
 
 def _alone(ranked: Sequence[Contender], found: Sequence[Contender], *, has_more: bool) -> str:
@@ -73,16 +82,20 @@ def _alone(ranked: Sequence[Contender], found: Sequence[Contender], *, has_more:
     return f"{only.name} takes {milliseconds(only.step_ns)} ms {of}; {others}."
 
 
-def sentence(known: Gap) -> str:
-    """Who wins by how much, and in what that lies; or why that cannot be said."""
+def sentence(known: Gap, but_not: Sequence[str] = ()) -> str:
+    """Who wins by how much, and in what that lies; or why that cannot be said.
+
+    ``but_not`` are others that the winner does not surely win over.
+    """
     figures = _Printed.of(known)
     if known.verdict == WON:
         won = f"{known.fast} wins by {figures.total} ms a step over {known.slow} ({_times(known.times)})"
+        won += f", but not over {_listed(but_not)}" if but_not else ""
         return f"{won}{_because(known, figures)}."
     if known.verdict == LEVEL:
         apart = f"{figures.total} ms a step apart ({_percent(known.times - 1)})"
         noise = f"one run of each tells apart {_percent(known.least_frac)} and more"
-        return f"No winner: {known.fast} and {known.slow} are {apart}; {noise}."
+        return f"Neither of {known.fast} and {known.slow} wins: they are {apart}; {noise}."
     if known.verdict == PROFILED:
         return (
             f"A profiled step of {known.fast} is {figures.total} ms shorter than one of {known.slow}"
@@ -99,28 +112,33 @@ def _because(known: Gap, figures: _Printed) -> str:
         return f"; their profiled steps differ by {milliseconds(seen_ns).replace('-', '−')} ms, and do not show why"
     if not figures.named:
         return "; no part of the profiled steps differs by more than its spread"
-    more = next((part for part, units in figures.named if units < 0 and part.name != UNPROFILED), None)
-    said = [("but " if part is more else "") + _part(part, units, known, figures) for part, units in figures.named]
-    rest = f"the rest {figures.ms(abs(figures.rest))} ms {'less' if figures.rest > 0 else 'more'}"
+    told = [(units, _part(part, units, known, figures)) for part, units in figures.named]
+    if figures.rest:
+        told.append((figures.rest, f"the rest {_signed(figures.rest, figures)}"))
+    less, more = ([words for units, words in told if (units > 0) is is_less] for is_less in (True, False))
+    said = [*less, *(f"{'' if at else 'but '}{words}" for at, words in enumerate(more))]
     few = f" (from {known.few})" if known.few else ""
-    return ": " + ", ".join([*said, *([rest] if figures.rest else [])]) + few
+    return ": " + ", ".join(said) + few
+
+
+def _signed(units: int, figures: _Printed) -> str:
+    return f"{figures.ms(abs(units))} ms {'less' if units > 0 else 'more'}"
 
 
 def _part(part: GapPart, units: int, known: Gap, figures: _Printed) -> str:
     if part.name == UNPROFILED:
-        told = f"{figures.ms(abs(units))} ms that"
-        return f"{told} profiled steps do not show" if units > 0 else f"minus {told} only profiled steps show"
+        return f"{_signed(units, figures)} outside what profiled steps show"
     where = known.where if part.name in _TRANSFERS and units > 0 else ""
     where = f" ({where})" if where.startswith("mostly") else f" {where}".rstrip()
-    return f"{figures.ms(abs(units))} ms {'less' if units > 0 else 'more'} {_WORDS[part.name]}{where}"
+    return f"{_signed(units, figures)} {_WORDS[part.name]}{where}"
 
 
 @dataclass(frozen=True)
 class _Printed:
     """Whole numbers of the last digit that is printed, so that ``named`` and ``rest`` add up to ``whole``.
 
-    Named are parts that clearly differ, as far as that is known, and are of some weight: what the winner spends less on
-    by size, then what it spends more on, and last what profiled steps do not show.
+    Named are parts that clearly differ, as far as that is known, and are of some weight, by size, and last what
+    profiled steps do not show. A positive number is what the winner spends less, a negative one what it spends more.
     """
 
     whole: int
