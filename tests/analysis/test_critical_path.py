@@ -268,6 +268,30 @@ def test_waiting_that_is_not_known_is_not_taken_for_communication() -> None:
     assert untold["what_if.no_straggler"] == "only one rank can be seen"
 
 
+def test_an_answer_says_where_waiting_that_is_not_known_is_in_it() -> None:
+    """Rank 0 of two alone: its collective is communication and waiting in one."""
+    work, reduce, last = launch(0, 1), launch(2, 3), launch(95, 96)
+    spans = [kernel(2, 12, work), collective(12, 90, reduce), kernel(97, 100, last)]
+    spans.append(host(92, 94, "cudaDeviceSynchronize"))
+    (found,) = critical_paths(run(windows=[window(spans, world=2, steps=[(0, 100)])]))
+    said = {one.name: one.caveat for one in found.what_ifs}
+    of = "1 of 1 collective span have no counterpart on every rank, so waiting is part of their time"
+    assert said == {
+        "communication_hidden": f"{of}, and goes with it",
+        "host_never_late": f"{of}, and stays, also where a late host caused it",
+    }
+    assert not any(one.caveat for one in path(*three()).what_ifs)
+
+
+@pytest.mark.parametrize(("cores", "is_shared"), [(5, True), (6, False)])
+def test_where_cores_are_shared_answers_on_communication_say_what_the_scheduler_does(
+    cores: int, is_shared: bool
+) -> None:
+    (found,) = critical_paths(run(windows=three(), device_kind="cpu", ranks=3, cores=cores))
+    said = {one.name for one in found.what_ifs if "where CPU ranks share cores" in one.caveat}
+    assert said == ({"communication_hidden", "communication_twice_as_fast"} if is_shared else set())
+
+
 @st.composite
 def meeting_ranks(draw: st.DrawFn) -> tuple[list[Window], list[int]]:
     """Two or three ranks that compute, communicate and launch at random; and how long each computes on its stream."""

@@ -130,6 +130,17 @@ def test_the_winner_is_told_over_the_nearest_that_it_clearly_beats() -> None:
     assert found.sentence.endswith("It wins over pp too. pmap is level with ddp within the noise.")
 
 
+def test_what_is_exposed_where_ranks_share_cores_is_told_as_the_scheduler_s_choice() -> None:
+    def said(cores: int, slow: list[Step]) -> str:
+        about = {"device_kind": "cpu", "ranks": 2, "cores": cores}
+        return sentence(between(profiled("ddp", 100, DDP, **about), profiled("fsdp", 200, slow, **about)))
+
+    chosen = "; what is exposed is the scheduler's choice where CPU ranks share cores."
+    assert said(2, FSDP).endswith("10 ms less idle" + chosen)
+    assert said(4, FSDP).endswith("10 ms less idle.")
+    assert chosen not in said(2, [Step(compute=150, exposed=30, idle=20)] * 3)
+
+
 def test_whom_it_is_not_known_to_win_over_is_said_with_the_reason() -> None:
     runs = profiled("ddp", 100, DDP), profiled("few", [150] * 10, DDP), profiled("fsdp", 200, FSDP)
     said = winning(contenders(runs)).sentence

@@ -165,3 +165,13 @@ def test_what_is_cited_is_explained_by_the_value_it_shows(is_stepped: bool) -> N
             values = [float(case.figure.value) for case in told.cases if case.figure is not None]
             ways = [write(value) for value in values for write in (milliseconds, percent, whole_percent)]
             assert shown in ways, (spot.cell, shown, ways)
+
+
+def test_what_speaks_against_an_answer_stands_below_it_and_no_such_answer_is_the_best() -> None:
+    path = answered(fed()).path
+    assert path is not None
+    best = max(path.what_ifs, key=lambda one: one.saved_frac)
+    doubted = [dataclasses.replace(one, caveat="it may save nothing") if one is best else one for one in path.what_ifs]
+    shown = " ".join(" ".join(lines(OnPath(dataclasses.replace(path, what_ifs=tuple(doubted))), SIZES["wide"])).split())
+    assert "it may save nothing" in shown
+    assert f"it would be {milliseconds(best.step_ns)} ms" not in shown

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from meshscope.analysis.replay import Chain, chain, replay
 from meshscope.analysis.rounds import Round, rounds
 from meshscope.analysis.waiting import world
 from meshscope.analysis.what_if import WhatIf, what_ifs
+from meshscope.analysis.what_if_caveats import cautioned
 from meshscope.intervals import Intervals, intersection, union
 from meshscope.run import Run
 from meshscope.spans import Kind
@@ -99,10 +100,10 @@ class CriticalPath:
 
 
 def critical_paths(run: Run) -> tuple[CriticalPath, ...]:
-    """One for each round of windows that has a path, in order."""
+    """One for each round of windows that has a path, in order; its answers with what the ranks' cores make of them."""
     here = world(run)
     found = (of_round(members, here) for members in rounds(run))
-    return tuple(one for one in found if one is not None)
+    return tuple(replace(one, what_ifs=cautioned(one.what_ifs, run)) for one in found if one is not None)
 
 
 @per_round

@@ -37,6 +37,7 @@ class Gap:
     The parts are ``computing`` (hidden communication lies beside it), exposed communication (``waiting`` and
     ``transfer`` where both runs tell them apart, else ``exposed``), ``copy``, ``idle``, and ``unprofiled``: what the
     steps without a profiler differ by beyond the profiled ones. Empty where ``untold`` says why they are not known;
+    ``shares_cores``: the ranks of one of them do, so that what is exposed is their scheduler's choice.
     ``few`` says of how few profiled steps they are, where that leaves open how far they scatter.
     ``verdict`` is one of WON, LEVEL, UNKNOWN (``why``) and PROFILED; ``least_frac`` the smallest difference that would
     have shown, as a fraction. ``where`` names the collectives that the additional exposed time lies in.
@@ -53,6 +54,7 @@ class Gap:
     few: str
     least_frac: float
     where: str
+    shares_cores: bool = False
 
 
 def gap(fast: Contender, slow: Contender) -> Gap | None:
@@ -77,6 +79,7 @@ def gap(fast: Contender, slow: Contender) -> Gap | None:
         few=_few(fast, slow),
         least_frac=least_frac,
         where=_where(fast, slow),
+        shares_cores=fast.row.shares_cores or slow.row.shares_cores,
     )
 
 

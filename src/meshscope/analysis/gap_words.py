@@ -19,6 +19,8 @@ _WORDS = {
     "exposed": "exposed communication", "copy": "copying", "idle": "idle",
 }  # fmt: skip
 _TRANSFERS = ("transfer", "exposed")
+_EXPOSED = ("waiting", *_TRANSFERS)
+_CHANCE = "; what is exposed is the scheduler's choice where CPU ranks share cores"
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,8 @@ def _because(known: Gap, figures: _Printed) -> str:
     less, more = ([words for units, words in told if (units > 0) is is_less] for is_less in (True, False))
     said = [*less, *(f"{'' if at else 'but '}{words}" for at, words in enumerate(more))]
     few = f" (from {known.few})" if known.few else ""
-    return ": " + ", ".join(said) + few
+    is_chance = known.shares_cores and any(part.name in _EXPOSED for part, _ in figures.named)
+    return ": " + ", ".join(said) + few + (_CHANCE if is_chance else "")
 
 
 def _signed(units: int, figures: _Printed) -> str:

@@ -6,7 +6,7 @@ others for the device, and the host keeps its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,8 @@ MOST_UNSURE = 0.05
 class WhatIf:
     """``total_ns`` is what the steps would take instead of the measured time, ``saved_frac`` the share that would go.
 
-    ``bucket_bytes`` is given where the question was the size of DDP's buckets.
+    ``bucket_bytes`` is given where the question was the size of DDP's buckets. ``caveat`` says why the answer may be
+    off although the replay is right, "" where nothing is known against it.
     """
 
     name: str
@@ -44,6 +45,7 @@ class WhatIf:
     step_ns: float
     saved_frac: float
     bucket_bytes: int | None = None
+    caveat: str = ""
 
 
 def what_ifs(found: RoundGraph) -> tuple[tuple[WhatIf, ...], tuple[tuple[str, str], ...]]:
@@ -71,7 +73,16 @@ def what_ifs(found: RoundGraph) -> tuple[tuple[WhatIf, ...], tuple[tuple[str, st
     else:
         least_ns = next(one.total_ns for one in answers if one.name == FREE)
         answers += [_answer(found, BUCKET, max(ns, least_ns), size_bytes) for size_bytes, ns in buckets.items()]
+    unmatched = _untold(found)
+    if unmatched:
+        answers = [
+            replace(one, caveat=unmatched + _WAITING[one.name]) if one.name in _WAITING else one for one in answers
+        ]
     return tuple(answers), tuple(untold)
+
+
+_WAITING = {FREE: ", and goes with it", HOST: ", and stays, also where a late host caused it"}
+"""What a replay does with waiting that it cannot tell from communication."""
 
 
 def _answer(found: RoundGraph, name: str, total_ns: int, bucket_bytes: int | None = None) -> WhatIf:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from meshscope.analysis.critical_path import CriticalPath, critical_paths, marked_step_ns
 from meshscope.analysis.what_if import EVEN, FREE, HOST, TWICE, WhatIf
+from meshscope.analysis.what_if_caveats import by_caveat
 from meshscope.reports.columns import wrapped
 from meshscope.run import Run
 from meshscope.units import duration, percent, ranges, ratio, size
@@ -59,7 +60,9 @@ def _what_ifs(found: CriticalPath, run: Run) -> str:
     said = "; ".join(f"{_question(one)} {duration(one.step_ns)} (−{percent(one.saved_frac)})" for one in answers)
     each = duration(found.of_ns / max(1, len(found.steps)))
     unit = f"a step of {each}{_between_marks(found, run)}" if found.steps else f"the {each}"
-    return f"replayed with one thing changed and no other effect, {unit} would take: {said}"
+    caveats = "".join(f"; {' and '.join(_asked(name) for name in names)}: {caveat}"
+                      for caveat, names in by_caveat(answers).items())  # fmt: skip
+    return f"replayed with one thing changed and no other effect, {unit} would take: {said}{caveats}"
 
 
 def _between_marks(found: CriticalPath, run: Run) -> str:
@@ -79,4 +82,8 @@ def _between_marks(found: CriticalPath, run: Run) -> str:
 def _question(found: WhatIf) -> str:
     if found.bucket_bytes is not None:
         return f"buckets of {size(found.bucket_bytes)}"
-    return _QUESTIONS[found.name]
+    return _asked(found.name)
+
+
+def _asked(name: str) -> str:
+    return _QUESTIONS.get(name, "other buckets")

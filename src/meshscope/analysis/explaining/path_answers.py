@@ -111,6 +111,7 @@ def _figure(total: Figure, one: Round, suffix: str) -> Figure:
 
 def _notes(one: Round, answer: WhatIf) -> tuple[str, ...]:
     notes = [f"a replay with nothing changed is {duration(one.path.error_ns)} off"]
+    notes += [answer.caveat] if answer.caveat else []
     told = tails(one.found) if answer.name == BUCKET else ""
     if not isinstance(told, str):
         cost = told.cost

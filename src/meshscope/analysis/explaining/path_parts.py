@@ -21,6 +21,7 @@ from meshscope.analysis.path_pieces import Pieces, measured
 from meshscope.analysis.replay import chain, replay
 from meshscope.analysis.rounds import rounds
 from meshscope.analysis.waiting import world
+from meshscope.analysis.what_if_caveats import cautioned
 from meshscope.run import Run
 from meshscope.units import UNKNOWN, ranges
 
@@ -72,6 +73,7 @@ def rounds_of(run: Run) -> list[Round]:
     for members in rounds(run):
         path = of_round(members, here)
         if path is not None:
+            path = replace(path, what_ifs=cautioned(path.what_ifs, run))
             found.append(Round(len(found), path, measure(members, here)))
     return found
 

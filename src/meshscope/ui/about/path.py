@@ -33,7 +33,8 @@ def parts(found: CriticalPath | None) -> Sheet:
         return sheet(columns, ())
     rows = [(name, ns, ratio(ns, found.of_ns)) for name, ns in found.parts.items()]
     by_rank = [(rank if rank >= 0 else None, ns, ratio(ns, found.of_ns)) for rank, ns in sorted(found.by_rank.items())]
-    asked = [(one.name, one.bucket_bytes, one.total_ns, one.step_ns, one.saved_frac) for one in found.what_ifs]
+    asked = [(one.name, one.bucket_bytes, one.total_ns, one.step_ns, one.saved_frac, one.caveat or None)
+             for one in found.what_ifs]  # fmt: skip
     works = [(one.name, one.part, one.count, one.total_ns) for one in found.works]
     return sheet(
         columns,
@@ -41,7 +42,7 @@ def parts(found: CriticalPath | None) -> Sheet:
         about={"of_ns": found.of_ns, "error_ns": found.error_ns, "steps": ranges(found.steps) or None},
         more={
             "ranks": sheet(("rank", "path_ns", "path_frac"), by_rank),
-            "what_ifs": sheet(("what_if", "bucket_bytes", "total_ns", "step_ns", "saved_frac"), asked),
+            "what_ifs": sheet(("what_if", "bucket_bytes", "total_ns", "step_ns", "saved_frac", "caveat"), asked),
             "works": sheet(("name", "part", "calls", "path_ns"), works),
         },
     )

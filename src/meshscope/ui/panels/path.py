@@ -100,14 +100,14 @@ def draw(answer: OnPath, frame: Frame) -> list[Strip]:
 
 
 def reading(path: CriticalPath) -> str:
-    """What most of the path is, and what would shorten it most."""
+    """What most of the path is, and what would shorten it most of what nothing speaks against."""
     steps = max(len(path.steps), 1)
     name = max(path.parts, key=lambda one: path.parts[one])
     whole = milliseconds(path.of_ns / steps)
     each = f"a step's critical path ({whole} ms)" if path.steps else f"the critical path ({whole} ms traced)"
     most = f"{_LARGEST.get(name, PARTS[name][1])}, {milliseconds(path.parts[name] / steps)} ms"
     said = f"Largest part of {each}: {most} ({percent(ratio(path.parts[name], path.of_ns))})"
-    asked = [one for one in path.what_ifs if one.saved_frac >= _LEAST_SAVED]
+    asked = [one for one in path.what_ifs if one.saved_frac >= _LEAST_SAVED and not one.caveat]
     best = max(asked, key=lambda one: one.saved_frac, default=None)
     if best is None:
         return said

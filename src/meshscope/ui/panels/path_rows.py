@@ -9,9 +9,10 @@ import numpy as np
 from meshscope.analysis.critical_path import CriticalPath, OnPath
 from meshscope.analysis.path_course import RankCourse, within
 from meshscope.analysis.what_if import BUCKET, EVEN, FREE, HOST, TWICE, WhatIf
+from meshscope.analysis.what_if_caveats import by_caveat
 from meshscope.ui.look import Look
 from meshscope.ui.marks.bars import length
-from meshscope.ui.marks.cells import Line, Piece, clip
+from meshscope.ui.marks.cells import Line, Piece, clip, wrapped
 from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.table import Column, Placed, heading, placed, row
 from meshscope.ui.palette import heat
@@ -67,7 +68,16 @@ def what_ifs(path: CriticalPath, frame: Frame) -> list[Line]:
     lines += [_answer(_asked(one.name, columns), one, (each_ns, longest_ns), columns, frame) for one in answers]
     lines += [_answer(f"buckets of {size(one.bucket_bytes or 0)}", one, (each_ns, longest_ns), columns, frame)
               for one in buckets]  # fmt: skip
+    lines += _caveats([*answers, *buckets], columns, frame)
     return [*lines, *(_untold(_asked(name, columns), why, frame) for name, why in path.untold)]
+
+
+def _caveats(answers: Sequence[WhatIf], columns: tuple[Placed, ...], frame: Frame) -> list[Line]:
+    """What speaks against some of the answers, below them."""
+    said = [f"{' and '.join(_asked(name, columns) for name in names)}: {caveat}"
+            for caveat, names in by_caveat(answers).items()]  # fmt: skip
+    words = [line for one in said for line in wrapped(printable(one), max(frame.width - 1, 1), 4)]
+    return [[(" " + line, "warn")] for line in words]
 
 
 def _asked(name: str, columns: tuple[Placed, ...]) -> str:
