@@ -162,7 +162,9 @@ def _gap(window: Window, order: Ints, start_ns: int, end_ns: int) -> Shown:
 def place(window: Window, steps: Sequence[int] | None = None) -> Place:
     """The window, with the steps that count of it (all that lie wholly inside when None)."""
     counting = tuple(window.steps) if steps is None else tuple(steps)
-    return Place(window.source, window.rank, window.start_ns, window.end_ns, counting, window.is_complete)
+    marks = window.step_ns[np.isin(window.steps, counting)]
+    steps_ns = union(marks[:, 0], marks[:, 1]).total_ns
+    return Place(window.source, window.rank, window.start_ns, window.end_ns, counting, window.is_complete, steps_ns)
 
 
 def labels(windows: Sequence[Window]) -> list[str]:

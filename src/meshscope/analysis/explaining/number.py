@@ -28,7 +28,11 @@ class Asked:
 
 @dataclass(frozen=True)
 class Place:
-    """A window that a number rests on, in ns of the run's own time; ``steps`` are those that count."""
+    """A window that a number rests on, from its first to its last device event, in ns of the run's own time.
+
+    ``steps`` are those that count, ``steps_ns`` how long they take by their marks, which may begin before the first
+    device event and end after the last.
+    """
 
     source: str
     rank: int
@@ -36,6 +40,7 @@ class Place:
     end_ns: int
     steps: tuple[int, ...]
     is_complete: bool
+    steps_ns: int = 0
 
 
 @dataclass(frozen=True)

@@ -164,11 +164,11 @@ def _places(places: Sequence[Place]) -> Iterator[Said]:
 
 
 def _place(place: Place) -> str:
-    told = f"{printable(place.source)}, rank {place.rank}, from {_second(place.start_ns)} for "
+    told = f"{printable(place.source)}, rank {place.rank}, device events from {_second(place.start_ns)} for "
     told += exact(place.end_ns - place.start_ns, "ns")
-    steps = (
-        f", {'step' if len(place.steps) == 1 else 'steps'} {ranges(place.steps)}" if place.steps else ", no whole step"
-    )
+    named = f"{'step' if len(place.steps) == 1 else 'steps'} {ranges(place.steps)}"
+    steps = f", {named} by its marks {exact(place.steps_ns, 'ns')}" if place.steps else ", no whole step"
+    steps = steps if len(place.steps) < 2 else steps.replace("its marks", "their marks")
     return told + steps + ("" if place.is_complete else " (the file is cut off)")
 
 
