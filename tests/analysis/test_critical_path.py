@@ -275,7 +275,7 @@ def test_an_answer_says_where_waiting_that_is_not_known_is_in_it() -> None:
     spans.append(host(92, 94, "cudaDeviceSynchronize"))
     (found,) = critical_paths(run(windows=[window(spans, world=2, steps=[(0, 100)])]))
     said = {one.name: one.caveat for one in found.what_ifs}
-    of = "1 of 1 collective span have no counterpart on every rank, so waiting is part of their time"
+    of = "1 of 1 collective span has no counterpart on every rank, so waiting is part of their time"
     assert said == {
         "communication_hidden": f"{of}, and goes with it",
         "host_never_late": f"{of}, and stays, also where a late host caused it",

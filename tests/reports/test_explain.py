@@ -98,6 +98,7 @@ UNEXPLAINED = {
     r"(stragglers|slow_steps|input)\[\d+\]\..*": "explained by the finding that it makes, and by step_time --step",
     r"memory_imbalance\..*": "explained by memory.peak of each rank",
     r"idle\[\d+\]\.(rank|steps|longest\..*)": "which rank and steps; idle.longest is from one to the other",
+    r"idle\[\d+\]\.per_step\..*": "explained by idle, span and idle.CAUSE.per_step of the rank",
     r"idle\[\d+\]\.step_(waits\..*|late_beside_ns|unseen_beside_ns)": "idle.waits and idle.late_beside, in steps",
     r"launches\[\d+\]\.(rank|span_ns|steps|late_starts)": "as idle of the rank has them",
     r"(operations|scopes|phases)\b.*\b(per_step_(ns|count)|rank_steps)": "explained by NAME.per_step",

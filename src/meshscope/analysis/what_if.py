@@ -97,7 +97,8 @@ def _untold(found: RoundGraph) -> str:
     if found.unmatched_ns <= MOST_UNMATCHED * length_ns:
         return ""
     of = counted(found.collectives, "collective span")
-    return f"{found.unmatched} of {of} have no counterpart on every rank, so waiting is part of their time"
+    have = "has" if found.unmatched == 1 else "have"
+    return f"{found.unmatched} of {of} {have} no counterpart on every rank, so waiting is part of their time"
 
 
 def _end(graph: Graph, times_ns: Ints) -> int:
