@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import replace
 
+import pytest
 from drawn import run, steps
 
+from meshscope.analysis.findings import Finding
 from meshscope.recording.entries import Checked
+from meshscope.reports import findings_text
 from meshscope.reports.analysis_json import analysis, analysis_json
 from meshscope.reports.text import report
 from meshscope.run import Run
@@ -41,6 +46,16 @@ def test_both_reports_tell_findings_with_cost_evidence_and_fix_the_gravest_first
     assert "    2 input-bound: 30.0 ms, 29.7 % of the median step of 101 ms" in lines
     assert any(line.startswith("      | loader = torch.utils.data.DataLoader(") for line in lines)
     assert at < lines.index(next(line for line in lines if line.startswith("  steps:")))
+
+
+def test_that_costs_do_not_add_up_is_said_where_several_have_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Finding("a", "a", (), "Do this.", "", cost_ns=1.0, cost_frac=0.5, of="the step")
+    for found, head in (
+        ((one, one), "  findings (their costs overlap, and do not add up):"),
+        ((one, replace(one, cost_frac=math.nan)), "  findings:"),
+    ):
+        monkeypatch.setattr(findings_text, "findings", lambda _, found=found: found)
+        assert findings_text.findings_lines(run())[0] == head
 
 
 def test_a_healthy_run_has_an_empty_list_and_no_section() -> None:

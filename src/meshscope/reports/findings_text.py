@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from meshscope.analysis.findings import Finding, findings
 from meshscope.analysis.flight_words import ranks_words
 from meshscope.reports.columns import wrapped
@@ -16,7 +18,13 @@ def findings_lines(run: Run) -> list[str]:
     found = findings(run)
     if not found:
         return []
-    return ["  findings:", *(line for number, one in enumerate(found, start=1) for line in _finding(number, one))]
+    head = "  findings (their costs overlap, and do not add up):" if _have_costs(found) else "  findings:"
+    return [head, *(line for number, one in enumerate(found, start=1) for line in _finding(number, one))]
+
+
+def _have_costs(found: Sequence[Finding]) -> bool:
+    """Whether several have a cost, so that somebody may add them up."""
+    return sum(one.has_cost for one in found) > 1
 
 
 def _finding(number: int, one: Finding) -> list[str]:

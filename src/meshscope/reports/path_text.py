@@ -22,7 +22,7 @@ _PARTS = {
 _QUESTIONS = {
     TWICE: "communication twice as fast",
     FREE: "communication hidden",
-    EVEN: "no straggler",
+    EVEN: "no straggler (the median rank by itself, at its own host's pace)",
     HOST: "a host that is never late",
 }
 

@@ -45,6 +45,12 @@ def test_a_rank_that_comes_late_in_three_steps_is_a_straggler_and_costs_what_the
     assert "late in 3 of 4 steps, since step 0" in said(found)
 
 
+def test_what_others_wait_for_a_straggler_is_not_taken_for_what_the_step_would_save() -> None:
+    found = only("straggler", late(3))
+    assert "the step ends sooner by less where their own hosts take as long" in "\n".join(found.evidence)
+    assert any("longer than the median rank, over all that was traced (" in one for one in found.evidence)
+
+
 def test_two_late_steps_make_no_straggler() -> None:
     assert "straggler" not in codes(late(2))
 

@@ -8,7 +8,7 @@ rank is longer at its own work, of a usual step.
 from __future__ import annotations
 
 from meshscope.analysis.findings.rule import Cost, Finding, Rule, part, per_step
-from meshscope.analysis.findings.whole import usual_step
+from meshscope.analysis.findings.whole import all_traced, usual_step
 from meshscope.analysis.lateness import Pattern, lateness, pattern
 from meshscope.analysis.own_work import Excess
 from meshscope.analysis.standing import device_kind
@@ -35,6 +35,10 @@ _ADVICE = {
     "copy": "It copies longer than the others: pin its host memory, and see where its device is attached.",
     "communication": "It communicates with others meanwhile: give its groups less, or the groups another order.",
 }
+_NO_SAVING = (
+    "the cost is what others wait, in the mean; the step ends sooner by less where their own hosts take as long: the "
+    "critical path's “no straggler” is by how much"
+)
 _ELSE = "Compare what it does with the median rank, in the timeline, step by step."
 
 
@@ -51,13 +55,16 @@ def _finding(one: Straggler, seen: Pattern, run: Run) -> Finding:
         since = f", since step {one.since}" if one.late_steps else ""
         evidence.append(f"late in {one.late_steps} of {counted(one.steps, 'step')}{since}")
     if one.phase:
-        evidence.append(f"{_PHASES[one.phase]} {duration(one.phase_ns)} longer than the median rank")
+        longer = f"{duration(one.phase_ns)} longer than the median rank"
+        evidence.append(f"{_PHASES[one.phase]} {longer}, {all_traced(run)}")
     if one.extra is not None:
         evidence.append(extra_words(one.extra))
     if one.journal is not None:
         evidence.append(_journal(one.journal, run))
     if seen.kind == "node" and one.rank in seen.ranks:
         evidence.append(f"so are all ranks of machine {seen.host}")
+    if one.shown_by == "traces":
+        evidence.append(_NO_SAVING)
     phase = one.journal.phase if one.journal is not None else one.phase
     return Finding(
         code=FINDING.code,
