@@ -24,13 +24,14 @@ FOUND = Found(
     findings=(
         Finding(
             code="hang", title="hang or deadlock", ranks=(3,), cost_ns=30e9, cost_frac=0.42, is_grave=True,
-            of="the 71.0 s since the first step began", advice="Look at what rank 3 did instead.",
+            of="the 71.0 s since the first step began", of_ns=71e9, advice="Look at what rank 3 did instead.",
             evidence=("no step has ended for 30.0 s", "ranks 0–3 finished step 9 and none after it"),
             fix="TORCH_FR_BUFFER_SIZE=20000 torchrun …",
         ),
         Finding(
             code="straggler", title="straggler", ranks=(2,), cost_ns=3e6, cost_frac=0.039,
-            of="the mean profiled step of 77.6 ms", advice="It waits for its batches longer than the others.",
+            of="the mean profiled step of 77.6 ms", of_ns=77.6e6,
+            advice="It waits for its batches longer than the others.",
             evidence=("rank 2 came last to 71 of 100 collectives", "late in 12 of 14 steps, since step 22"),
             fix="loader = torch.utils.data.DataLoader(dataset, num_workers=8, prefetch_factor=4)",
         ),
@@ -68,6 +69,27 @@ def test_the_chosen_finding_shows_its_evidence_and_what_to_paste() -> None:
     assert "late in 12 of 14 steps, since step 22" in second
     assert "num_workers=8" in second
     assert "no step has ended" not in second
+
+
+def test_each_share_has_what_it_is_of_beside_it_unless_that_is_the_same_for_all() -> None:
+    rows = drawn(SIZES["middle"]).splitlines()
+    assert "share of" in rows[0]
+    assert "42.0 % of  71.0 s" in rows[1]
+    assert "3.9 % of 77.6 ms" in rows[2]
+    assert "%" not in "".join(drawn(SIZES["narrow"]).splitlines()[:4])
+    first, second, third = FOUND.findings
+    alike = dataclasses.replace(FOUND, findings=(dataclasses.replace(first, of=second.of), second, third))
+    shown = PANEL.draw(alike, Frame(*SIZES["middle"], look=Look()))
+    assert shown[0].text.split() == ["finding", "cost", "share", "rank"]
+    assert "42.0 % of" not in shown[1].text
+
+
+def test_that_costs_do_not_add_up_is_said_where_there_are_several() -> None:
+    said = "costs of findings overlap, and do not add up"
+    assert said in drawn(SIZES["wide"])
+    only = dataclasses.replace(FOUND, findings=FOUND.findings[1:])
+    shown = " ".join(strip.text for strip in PANEL.draw(only, Frame(*SIZES["wide"], look=Look())))
+    assert said not in shown
 
 
 def test_a_choice_beyond_the_last_is_the_last_and_nothing_steers_the_terminal() -> None:

@@ -15,7 +15,10 @@ HELP = Help(
     columns=(
         ("finding", "its name"),
         ("cost", "time that it costs in one step"),
-        ("share", "the cost as a share of what is said first below the list"),
+        (
+            "share",
+            "the cost as a share of what is said first below the list, whose length it has beside it where they differ",
+        ),
         ("rank", "whom it is about"),
     ),
     states=(
@@ -25,14 +28,15 @@ HELP = Help(
     keys=(("↑ ↓", "choose one"), ("t", "the timeline, where the chosen one shows"), ("y", "copy it, with its fix")),
 )
 
-_COLUMNS = ("code", "title", "ranks", "is_grave", "cost_ns", "cost_frac", "of", "evidence", "advice", "fix")
+_COLUMNS = ("code", "title", "ranks", "is_grave", "cost_ns", "cost_frac", "of", "of_ns", "evidence", "advice", "fix")
 
 
 def pitfalls(found: Sequence[Finding]) -> Sheet:
     """A row per finding, in the order of the screen; evidence and fix may have several lines."""
     rows = [
         [one.code, one.title, ranges(one.ranks) or None, one.is_grave, whole(one.cost_ns) if one.has_cost else None,
-         one.cost_frac, one.of or None, "\n".join(one.evidence), one.advice, one.fix or None]
+         one.cost_frac, one.of or None, whole(one.of_ns) if one.of_ns > 0 else None,
+         "\n".join(one.evidence), one.advice, one.fix or None]
         for one in found
     ]  # fmt: skip
     return sheet(_COLUMNS, rows)

@@ -25,6 +25,12 @@ _COLUMNS = (
     Column("share", "share", 7),
     Column("who", "rank", 12, rank=1, is_text=True, gap=3),
 )
+_SHARE_OF = Column("share", "share of", 17, rank=2)
+"""Where shares are not of the same, each has what it is of beside it, or is left out where there is no room."""
+
+_WHOLE_WIDTH = 7
+
+_OVERLAP = "costs of findings overlap, and do not add up"
 _MOST_SHARE = 3
 """The list takes at most a third of the lines: what shows the chosen one is what the panel is for."""
 
@@ -68,12 +74,12 @@ def draw(found: Found, frame: Frame) -> list[Strip]:
     if not found.findings:
         return strips(_nothing(found, frame), frame.width, frame.height, frame.look)
     at = min(frame.picked, len(found.findings) - 1)
-    columns = placed(_COLUMNS, frame.width)
+    columns = placed(_columns(found.findings), frame.width)
     if frame.height < _FEWEST_LINES:
         return strips(_rows(found.findings, at, frame.height, columns), frame.width, frame.height, frame.look)
     room = (frame.height - 1) // _MOST_SHARE
     lines: list[Line] = [heading(columns), *_rows(found.findings, at, room, columns)]
-    words, code = _about(found.findings[at], frame.width), _code(found.findings[at], frame.width)
+    words, code = _about(found.findings[at], found.findings, frame.width), _code(found.findings[at], frame.width)
     left = frame.height - len(lines)
     if 1 + len(words) + len(code) <= left:
         lines.append([])
@@ -81,6 +87,16 @@ def draw(found: Found, frame: Frame) -> list[Strip]:
         # What to do is worth as much as why: neither takes all of the room.
         words = words[: max(left - len(code), left // 2)]
     return strips([*lines, *words, *code], frame.width, frame.height, frame.look)
+
+
+def _columns(found: Sequence[Finding]) -> tuple[Column, ...]:
+    """Shares in one column look alike: with what each is of beside it, unless that is one and the same."""
+    title, cost, _, who = _COLUMNS
+    return (title, cost, _SHARE_OF, who) if _have_wholes(found) else _COLUMNS
+
+
+def _have_wholes(found: Sequence[Finding]) -> bool:
+    return len({one.of for one in found if one.has_cost}) > 1
 
 
 def _nothing(found: Found, frame: Frame) -> list[Line]:
@@ -98,10 +114,11 @@ def _rows(found: Sequence[Finding], at: int, room: int, columns: tuple[Placed, .
     """As many as there is room for, the chosen one among them."""
     first = min(max(at - room + 1, 0), max(len(found) - room, 0))
     shown = list(enumerate(found))[first : first + max(room, 1)]
-    return [_row(one, columns, is_chosen=number == at) for number, one in shown]
+    has_wholes = _have_wholes(found)
+    return [_row(one, columns, is_chosen=number == at, has_wholes=has_wholes) for number, one in shown]
 
 
-def _row(one: Finding, columns: tuple[Placed, ...], *, is_chosen: bool) -> list[Piece]:
+def _row(one: Finding, columns: tuple[Placed, ...], *, is_chosen: bool, has_wholes: bool) -> list[Piece]:
     text = "strong" if is_chosen else "text"
     width = next(place.width for place in columns if place.column.name == "title")
     content: dict[str, list[Piece]] = {
@@ -111,10 +128,18 @@ def _row(one: Finding, columns: tuple[Placed, ...], *, is_chosen: bool) -> list[
             (clip(printable(one.title), width - 3), text),
         ],
         "cost": [(duration(one.cost_ns) if one.has_cost else UNKNOWN, _cited(text, "cost", one))],
-        "share": [(percent(one.cost_frac) if one.has_cost else UNKNOWN, _cited(text, "share", one))],
+        "share": _share(one, text, has_whole=has_wholes),
         "who": [(ranks_words(one.ranks).partition(" ")[2] if one.ranks else "all", "quiet")],
     }
     return row(columns, content)
+
+
+def _share(one: Finding, role: str, *, has_whole: bool) -> list[Piece]:
+    piece = (percent(one.cost_frac) if one.has_cost else UNKNOWN, _cited(role, "share", one))
+    if not has_whole:
+        return [piece]
+    of = f" of {duration(one.of_ns):>{_WHOLE_WIDTH}}" if one.has_cost and one.of_ns > 0 else ""
+    return [piece, (of.ljust(_WHOLE_WIDTH + 4), "quiet")]
 
 
 def _cited(role: str, what: str, one: Finding) -> str:
@@ -123,13 +148,14 @@ def _cited(role: str, what: str, one: Finding) -> str:
     return Cited(role, f"findings.{one.code}.{what}", rank=rank) if one.has_cost else role
 
 
-def _about(one: Finding, width: int) -> list[Line]:
+def _about(one: Finding, found: Sequence[Finding], width: int) -> list[Line]:
     lines: list[Line] = []
     if one.has_cost:
-        lines += _folded(f"share of {one.of}", "faint", width)
+        lines += _folded(f"{percent(one.cost_frac)} of {one.of}", "faint", width)
     for said in one.evidence:
         lines += _folded(said, "text", width)
-    return lines + _folded(one.advice, "quiet", width)
+    lines += _folded(one.advice, "quiet", width)
+    return lines + (_folded(_OVERLAP, "faint", width) if sum(other.has_cost for other in found) > 1 else [])
 
 
 def _code(one: Finding, width: int) -> list[Line]:
