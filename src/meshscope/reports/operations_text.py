@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from meshscope.analysis.operations import Operation, operations
 from meshscope.analysis.phases import Phase, phases
 from meshscope.analysis.scopes import Scopes, scopes
@@ -22,7 +24,7 @@ def operations_lines(run: Run) -> list[str]:
     lines += table(heading, [_row(one) for one in found[:MOST]], indent="    ")
     marked = phases(run)
     if marked:
-        lines += wrapped("phases, of device time: " + ", ".join(_phase(one) for one in marked), hanging="  ")
+        lines += wrapped(_phases(marked), hanging="  ")
     for one in scopes(run):
         lines += wrapped(_scopes(one), hanging="  ")
     return lines
@@ -39,6 +41,13 @@ def _row(found: Operation) -> tuple[str, ...]:
     )
 
 
+def _phases(marked: Sequence[Phase]) -> str:
+    """Not of the device work that other lines are of, which adds up what runs at the same time."""
+    of = duration(sum(one.busy_ns for one in marked))
+    said = f"phases, of {of} in which devices are busy (work at the same time counts once): "
+    return said + ", ".join(_phase(one) for one in marked)
+
+
 def _phase(found: Phase) -> str:
     return f"{found.name} {percent(found.frac)} ({duration(found.busy_ns)})"
 
@@ -46,5 +55,5 @@ def _phase(found: Phase) -> str:
 def _scopes(found: Scopes) -> str:
     first = ", ".join(f"{shortened(one.name)} {percent(one.frac)}" for one in found.scopes[:MOST])
     outside = found.outside_ns + found.unknown_ns
-    said = f"by {found.source}, of {duration(found.of_ns)} of device work: {first or 'none'}"
+    said = f"by {found.source}, of {duration(found.of_ns)} of device work, added up: {first or 'none'}"
     return f"{said}; in no known {found.source} {percent(ratio(outside, found.of_ns))}"

@@ -28,7 +28,7 @@ def _ddp(found: Ddp) -> str:
     said = f"ddp: {counted(len(found.buckets), 'bucket')}{of}; after the last computation of the mean backward pass, "
     said += f"all-reduces are exposed for {duration(found.tail_ns)}"
     said += f" ({duration(found.waited_ns)} of it waiting for a late rank)" if found.waited_ns else ""
-    said += f"; in all that is {percent(found.tail_frac)} of {duration(found.covered_ns)}"
+    said += f"; in all that is {percent(found.tail_frac)} {_of_all(found.covered_ns)}"
     if found.buckets:
         last = found.buckets[-1]
         said += f"; the last bucket is ready {duration(last.ready_ns)} into the pass and exposed for "
@@ -43,10 +43,15 @@ def _ddp(found: Ddp) -> str:
     return said
 
 
+def _of_all(covered_ns: int) -> str:
+    """What a total is a share of, which is not steps: so that nobody adds up steps to find it."""
+    return f"of the {duration(covered_ns)} from first to last device event of the traces, added up over ranks"
+
+
 def _fsdp(found: Fsdp) -> str:
     said = f"fsdp: {found.hidden} of {counted(found.gathers, 'all-gather')} are mostly under compute "
     said += f"({percent(found.hidden_frac)} of their time); FSDP's collectives are exposed for "
-    said += f"{duration(found.exposed_ns)} of {duration(found.covered_ns)} (over ranks)"
+    said += f"{duration(found.exposed_ns)} {_of_all(found.covered_ns)}"
     if found.modules:
         said += f"; most by {_module(found.modules[0])}"
     if found.root_again:

@@ -13,6 +13,7 @@ import numpy as np
 from meshscope.analysis.exposure import waited
 from meshscope.analysis.findings.no_overlap import no_overlap
 from meshscope.analysis.findings.rule import Finding, Rule, per_step
+from meshscope.analysis.findings.whole import all_traced
 from meshscope.analysis.fsdp import ROOT, Module, fsdp, moved
 from meshscope.analysis.standing import shares_cores
 from meshscope.analysis.waiting import WindowWaits, waiting
@@ -51,7 +52,7 @@ def exposed_gathers(run: Run) -> tuple[Finding, ...]:
                 f"{count - hidden} of {counted(count, 'all-gather')} of modules beside the root have less than half of "
                 f"their time under compute; they are exposed for {duration(cost.cost_ns)}, {percent(cost.cost_frac)} "
                 f"of {cost.of}",
-                _most(max(gathers, key=lambda one: one.exposed_ns)),
+                _most(max(gathers, key=lambda one: one.exposed_ns), run),
                 f"{sum(one.ahead for one in gathers)} of them were asked for by a prefetch",
             ),
             advice="Ask for the next module's parameters before this one computes. Where gathering takes longer than "
@@ -61,9 +62,10 @@ def exposed_gathers(run: Run) -> tuple[Finding, ...]:
     )
 
 
-def _most(most: Module) -> str:
+def _most(most: Module, run: Run) -> str:
     calls = counted(most.count, "call")
-    return f"most by the {most.what} all-gather of {most.module}: {duration(most.exposed_ns)} exposed in {calls}"
+    where = f"{calls} of all ranks {all_traced(run)}"
+    return f"most by the {most.what} all-gather of {most.module}: {duration(most.exposed_ns)} exposed in {where}"
 
 
 def _lost(window: Window, waits: WindowWaits | None) -> Intervals:

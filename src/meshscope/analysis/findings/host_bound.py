@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from meshscope.analysis.findings.idle_cost import bound_by, cost, words
 from meshscope.analysis.findings.rule import Finding, Rule
+from meshscope.analysis.findings.whole import all_traced
 from meshscope.analysis.idle import Idle, idle
 from meshscope.run import Run
 from meshscope.units import duration, percent, ratio
@@ -46,17 +47,17 @@ def host_bound(run: Run) -> tuple[Finding, ...]:
             title="host-bound",
             ranks=alike,
             **vars(cost(most, run)),
-            evidence=(f"{words(most, run)} because {_BECAUSE[most.bound]}", _causes(causes)),
+            evidence=(f"{words(most, run)} because {_BECAUSE[most.bound]}", _causes(causes, run)),
             advice=_ADVICE[most.bound],
             fix=_FIXES[most.bound],
         ),
     )
 
 
-def _causes(found: Idle) -> str:
+def _causes(found: Idle, run: Run) -> str:
     largest = sorted(found.causes.items(), key=lambda cause: -cause[1])[:3]
     shares = ", ".join(f"{name} {percent(ratio(ns, found.idle_ns))}" for name, ns in largest)
-    return f"of all its {duration(found.idle_ns)} of idle time: {shares}"
+    return f"of its {duration(found.idle_ns)} of idle time {all_traced(run)}: {shares}"
 
 
 FINDING = Rule("host-bound", host_bound)

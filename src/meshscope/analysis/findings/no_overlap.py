@@ -12,7 +12,7 @@ from __future__ import annotations
 from meshscope.analysis.exposure import exposure
 from meshscope.analysis.findings.rule import Finding, Rule, part
 from meshscope.analysis.findings.synchronous_collectives import synchronous_collectives
-from meshscope.analysis.findings.whole import computing_frac, traced_step
+from meshscope.analysis.findings.whole import all_traced, computing_frac, traced_step
 from meshscope.analysis.overlap import CollectiveOverlap, overlap
 from meshscope.analysis.standing import shares_cores
 from meshscope.analysis.xla_checks import xla
@@ -52,7 +52,8 @@ def no_overlap(run: Run) -> tuple[Finding, ...]:
             evidence=(
                 f"{percent(hidden_frac)} of the time of collectives is under compute; {duration(total.exposed_ns)} are "
                 "not" + (f", of which {duration(total.waited_ns)} wait for a late rank" if total.waited_ns else ""),
-                f"most by {most.name.replace('_', '-')}: {duration(most.exposed_ns)} in {counted(most.count, 'call')}",
+                f"most by {most.name.replace('_', '-')}: {duration(most.exposed_ns)} of that; it has "
+                f"{counted(most.count, 'call')} of all ranks {all_traced(run)}",
                 *_in_commands(run),
             ),
             advice="Start each collective before what does not need it, and wait where its result is used.",

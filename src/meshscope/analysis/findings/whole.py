@@ -9,7 +9,7 @@ from meshscope.analysis.breakdown import combine, measure, per_step
 from meshscope.analysis.parts import per_run
 from meshscope.analysis.steps import steps
 from meshscope.run import Run
-from meshscope.units import duration, ratio
+from meshscope.units import counted, duration, ratio
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,13 @@ def traced_step(run: Run) -> Whole:
     ranks = len({window.rank for window in run.windows if window.device_kind != "none"})
     ns = whole.total.span_ns / ranks
     return Whole(ns, f"the {duration(ns)} traced of a rank")
+
+
+def all_traced(run: Run) -> str:
+    """``over all that was traced (3 complete steps)``: of what is no mean step though its finding's cost is."""
+    steps = len({step for window in run.windows for step in window.steps})
+    of = f" ({counted(steps, 'complete step')})" if steps else ""
+    return f"over all that was traced{of}"
 
 
 def computing_frac(run: Run) -> float:
