@@ -33,10 +33,7 @@ def because(leader: Row, other: Row, collectives: tuple[CollectiveOverlap, ...])
         return _UNEXPLAINED
     of = f"{milliseconds(grown[part])} of {milliseconds(longer_ns)} ms"
     if part == "exposed" and (leader.shares_cores or other.shares_cores):
-        return (
-            f"; why is not known: {of} more are exposed communication, and where CPU ranks share cores what is exposed "
-            "is the scheduler's choice"
-        )
+        return f"; {of} more are exposed, the scheduler's choice on shared cores"
     in_part = f" in part ({of})" if grown[part] < longer_ns * _MOSTLY_FRAC else ""
     return f",{in_part} because {_spends(part, leader, other, collectives)}"
 

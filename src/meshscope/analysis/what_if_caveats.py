@@ -9,10 +9,7 @@ from meshscope.analysis.standing import shares_cores
 from meshscope.analysis.what_if import BUCKET, FREE, TWICE, WhatIf
 from meshscope.run import Run
 
-TURNS = (
-    "where CPU ranks share cores, threads that compute and threads that transfer take turns, so that faster or hidden "
-    "communication may save nothing"
-)
+TURNS = "may save nothing where CPU ranks share cores: threads that compute and threads that transfer take turns there"
 _ON_OVERLAP = (FREE, TWICE, BUCKET)
 
 
