@@ -74,6 +74,8 @@ MOVING: Flow = (
     ("up", {"selected": "fsdp"}),
     ("j", {"selected": "pmap"}),
     ("k", {"selected": "fsdp"}),
+    ("right_square_bracket", {"selected": "pmap"}),
+    ("left_square_bracket", {"selected": "fsdp"}),
     ("tab", {"focused": "overlap"}),
     ("shift+tab", {"focused": "split"}),
     ("1", {"focused": "comparison"}),
@@ -186,7 +188,9 @@ async def test_every_key_of_the_traces_screen_does_what_it_says(folder: Path) ->
         first, second = screen.scene.strategies[:2]
         moving: Flow = (
             ("down", {"selected": second}), ("up", {"selected": first}), ("j", {"selected": second}),
-            ("k", {"selected": first}), ("tab", {"focused": "overlap"}), ("shift+tab", {"focused": "split"}),
+            ("k", {"selected": first}), ("right_square_bracket", {"selected": second}),
+            ("left_square_bracket", {"selected": first}), ("tab", {"focused": "overlap"}),
+            ("shift+tab", {"focused": "split"}),
             ("1", {"focused": "traces"}), ("2", {"focused": "split"}), ("3", {"focused": "overlap"}),
             ("5", {"focused": "overlap"}), ("6", {"focused": "overlap"}), ("7", {"focused": "overlap"}),
             ("8", {"focused": "waiting"}), ("9", {"focused": "findings"}), ("0", {"focused": "findings"}),

@@ -14,6 +14,7 @@ from textual.screen import Screen
 from meshscope.discovery import discover
 from meshscope.run import Gallery
 from meshscope.ui import fitting, header, progress
+from meshscope.ui.keybar import Grip
 from meshscope.ui.look import Look
 from meshscope.ui.marks import table
 from meshscope.ui.panel import Frame, Panel
@@ -167,12 +168,14 @@ def test_footers_fit_and_name_what_is_needed_most(width: int, look: Look) -> Non
     for is_paused in (False, True):
         for is_running in (False, True):
             stance = Stance(is_paused=is_paused, is_live=is_running)
-            foot = said(header.footer(stance, width, look, is_running=is_running, is_small=False, findings=3))
+            foot = said(
+                header.footer(stance, width, look, is_running=is_running, is_small=False, grip=Grip(findings=3))
+            )
             assert cell_len(foot) <= width
             assert "…" not in foot
             assert all(word in foot for word in ("? help", "q quit", "tab panel", "findings(3)"))
             assert ("p profile now" if is_running else "e explain") in foot
-    foot = said(progress.footer(width, look, runs=3, is_small=False, findings=3))
+    foot = said(progress.footer(width, look, runs=3, is_small=False, grip=Grip(findings=3)))
     assert cell_len(foot) <= width
     assert all(word in foot for word in ("? help", "q quit", "tab panel", "findings(3)"))
     foot = said(fitting.keys(start._KEYS, width, look))

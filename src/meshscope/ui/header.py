@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from meshscope.analysis.progress import Progress
+from meshscope.ui.keybar import LOOSE, Grip, keybar
 from meshscope.ui.look import USUAL, Look
-from meshscope.ui.marks.cells import Line, Piece, cells, clip, cut, ends, named, wrapped
+from meshscope.ui.marks.cells import Line, Piece, cells, clip, ends, named, wrapped
 from meshscope.ui.panels.comparison import Standing
 from meshscope.ui.scene import Scene, Stance, Stretch, running
 from meshscope.ui.words import RUNNING, clock_time, doing, found_word
@@ -135,16 +136,16 @@ def _write(text: list[str], start: int, end: int, name: str) -> None:
 
 
 def footer(
-    stance: Stance, width: int, look: Look = USUAL, *, is_running: bool, is_small: bool, findings: int = 0
+    stance: Stance, width: int, look: Look = USUAL, *, is_running: bool, is_small: bool, grip: Grip = LOOSE
 ) -> list[Piece]:
     """The keys, the less needed ones left out where they find no room; how many findings there are stays."""
     play = "play" if stance.is_paused else "again" if stance.is_at_end else "pause"
     keys = [
-        ("↑↓", "strategy", 3),
+        *grip.choosing("strategy", 3),
         ("tab", "panel", 1),
-        ("enter", "maximise", 4),
+        grip.entering(4),
         ("e", "explain", 2),
-        ("f", found_word(findings), 0 if findings else 5),
+        ("f", found_word(grip.findings), 0 if grip.findings else 5),
         ("t", "timeline", 2),
         ("c", "compare", 4),
         ("space", play, 1),
@@ -158,12 +159,7 @@ def footer(
         ("q", "quit", 0),
     ]
     if is_running:
-        keys.insert(9, ("p", "profile now", 1))
+        keys.insert(keys.index(("<>", "speed", 6)), ("p", "profile now", 1))
     if is_small:
         keys.append(("", "80 × 24 shows more", 1))
-    while sum(len(key) + len(word) + 3 for key, word, _ in keys) > width - 1 and max(rank for *_, rank in keys):
-        keys.remove(max(keys, key=lambda entry: entry[2]))
-    pieces: list[Piece] = [(" ", "text")]
-    for key, word, _ in keys:
-        pieces += [(key, "key"), (f" {word}  " if key else f"{word}  ", "warn" if "(" in word else "quiet")]
-    return cut(pieces, width)
+    return keybar(keys, width)

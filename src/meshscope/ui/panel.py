@@ -70,8 +70,9 @@ class Panel:
     that have it (recordings, traces opened by themselves), ``suits`` tells for which scenes; one that ``scrolls``
     has more lines than room; one that ``is_strip`` reads across and can do with a few lines below the others. ``count``
     tells how many things an answer holds to choose from, for a panel that has such: there the keys for another run move
-    among them while it has the focus; ``is_told`` says that the footer tells how many, seen or not. ``key`` is the
-    letter that leads to a panel that has no digit; ``turned`` gives an answer as it is grouped after so many turns.
+    among them while it has the focus, and ``chooses`` gives what the footer calls one; ``is_told`` says that the footer
+    tells how many, seen or not. ``key`` is the letter that leads to a panel that has no digit; ``turned`` gives an
+    answer as it is grouped after so many turns.
     ``help`` and ``data`` (its answer as a table to copy and export) stand in ``ui/about/``. Titles and promises are
     written by us; everything else goes through ``units.printable``.
     """
@@ -90,6 +91,7 @@ class Panel:
     scrolls: bool = False
     is_strip: bool = False
     count: Callable[[Any], int] | None = None
+    chooses: Callable[[Any], str] = lambda _: "row"
     is_told: bool = False
     key: str = ""
     turned: Callable[[Any, int], Any] = lambda answer, _: answer

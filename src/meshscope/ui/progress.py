@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from meshscope.analysis.traced import Traced, sentence
 from meshscope.run import COMPILING, Seen, SoFar
+from meshscope.ui.keybar import LOOSE, Grip, Key, keybar
 from meshscope.ui.look import USUAL, Look
-from meshscope.ui.marks.cells import Line, Piece, cells, cut, ends, wrapped
+from meshscope.ui.marks.cells import Line, Piece, ends, wrapped
 from meshscope.ui.panels.traces import Table, subject
 from meshscope.ui.scene import Scene
 from meshscope.ui.words import age, found_word, grouped
@@ -75,15 +76,15 @@ def left(left_ns: int) -> str:
     return f"about {round(seconds / 60)} min left"
 
 
-def footer(width: int, look: Look = USUAL, *, runs: int, is_small: bool, findings: int = 0) -> list[Piece]:
+def footer(width: int, look: Look = USUAL, *, runs: int, is_small: bool, grip: Grip = LOOSE) -> list[Piece]:
     """The keys, the less needed ones left out where they find no room."""
     del look
-    keys: Sequence[tuple[str, str, int]] = (
-        *((("↑↓", "run", 2),) if runs > 1 else ()),
+    keys: Sequence[Key] = (
+        *grip.choosing("run" if runs > 1 else "", 2),
         ("tab", "panel", 1),
-        ("enter", "maximise", 3),
+        grip.entering(3),
         ("e", "explain", 3),
-        ("f", found_word(findings), 0 if findings else 3),
+        ("f", found_word(grip.findings), 0 if grip.findings else 3),
         ("t", "timeline", 2),
         *((("c", "compare", 2),) if runs > 1 else ()),
         ("pgup pgdn", "scroll", 4),
@@ -94,10 +95,4 @@ def footer(width: int, look: Look = USUAL, *, runs: int, is_small: bool, finding
         ("q", "quit", 0),
         *((("", "80 × 24 shows more", 1),) if is_small else ()),
     )
-    kept = list(keys)
-    while sum(len(key) + len(word) + 3 for key, word, _ in kept) > width - 1 and max(rank for *_, rank in kept):
-        kept.remove(max(kept, key=lambda entry: entry[2]))
-    pieces: list[Piece] = [(" ", "text")]
-    for key, word, _ in kept:
-        pieces += [(key, "key"), (f" {word}  " if key else f"{word}  ", "warn" if "(" in word else "quiet")]
-    return cut(pieces, width) if cells(pieces) > width else pieces
+    return keybar(keys, width)

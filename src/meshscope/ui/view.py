@@ -12,10 +12,11 @@ from textual.strip import Strip
 
 from meshscope.ui.asking import Answered, Asking
 from meshscope.ui.canvas import Canvas
-from meshscope.ui.marks.cells import Piece, cut, strip
+from meshscope.ui.marks.cells import Piece, clip, cut, strip
 from meshscope.ui.marks.cited import Cell, Spot, cell_of, lit, spots
 from meshscope.ui.panel import Frame, Panel, note, refusal
 from meshscope.ui.words import freshness
+from meshscope.units import printable
 
 _KEPT = 8
 
@@ -47,11 +48,16 @@ class PanelView(Canvas):
         self._shown: list[Strip] = []
         self._drawn: dict[str, dict[Hashable, list[Strip]]] = {}
 
-    def show(self, frame: Frame, *, is_focused: bool, page: str = "", lit_cell: Cell | None = None) -> None:
-        """Draw into ``frame`` (its title and freshness line included), with the cursor on ``lit_cell``."""
+    def show(
+        self, frame: Frame, *, is_focused: bool, page: str = "", of: str = "", lit_cell: Cell | None = None
+    ) -> None:
+        """Draw into ``frame`` (its title and freshness line included), with the cursor on ``lit_cell``.
+
+        ``of`` is the name of the run that the title tells, where nothing else on the screen does.
+        """
         answered = self.asking.answers.get("" if self.panel.is_overall else frame.selected)
         inner = replace(frame, height=max(frame.height - (1 if self.panel.is_overall else 2), 0))
-        lines = [*self._head(inner, page, is_focused=is_focused), *self._body(answered, inner)]
+        lines = [*self._head(inner, page, printable(of), is_focused=is_focused), *self._body(answered, inner)]
         if not self.panel.is_overall:
             lines += self._foot(answered, inner)
         self._shown = lines[: frame.height]
@@ -69,10 +75,10 @@ class PanelView(Canvas):
             return self._shown
         return [lit(line, spot) if at == spot.line else line for at, line in enumerate(self._shown)]
 
-    def _head(self, frame: Frame, page: str, *, is_focused: bool) -> list[Strip]:
-        key = (frame.width, frame.look, page, is_focused)
+    def _head(self, frame: Frame, page: str, of: str, *, is_focused: bool) -> list[Strip]:
+        key = (frame.width, frame.look, page, of, is_focused)
         return self._kept(
-            "head", key, lambda: [strip(self._title(frame, page, is_focused=is_focused), frame.width, frame.look)]
+            "head", key, lambda: [strip(self._title(frame, page, of, is_focused=is_focused), frame.width, frame.look)]
         )
 
     def _foot(self, answered: Answered | None, frame: Frame) -> list[Strip]:
@@ -109,12 +115,15 @@ class PanelView(Canvas):
             return refusal(answered.error, frame)
         return self.panel.draw(self.panel.turned(answered.answer, frame.turn), frame)
 
-    def _title(self, frame: Frame, page: str, *, is_focused: bool) -> list[Piece]:
+    def _title(self, frame: Frame, page: str, of: str, *, is_focused: bool) -> list[Piece]:
         line: list[Piece] = [
             (f"{self.panel.sign} ", "key" if is_focused else "faint"),
             (self.panel.title, "accent" if is_focused else "strong"),
             (" ", "text"),
         ]
+        if of:
+            room = frame.width - sum(cell_len(text) for text, _ in line) - len(page) - 3
+            line += [("· ", "faint"), (clip(of, max(room, 1)), "strong"), (" ", "text")]
         used = sum(cell_len(text) for text, _ in line) + len(page)
         rule = ("━" if is_focused else "─") * max(frame.width - used, 0)
         return cut([*line, (rule, "accent" if is_focused else "faint"), (page, "quiet")], frame.width)

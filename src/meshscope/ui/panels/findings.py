@@ -204,6 +204,7 @@ PANEL = Panel(
     of=("recording", "traces"),
     is_strip=True,
     count=count,
+    chooses=lambda _: "finding",
     is_told=True,
     help=about.HELP,
     data=lambda found: about.pitfalls(found.findings),

@@ -204,6 +204,7 @@ PANEL = Panel(
     of=("recording", "traces"),
     suits=suits,
     count=count,
+    chooses=lambda _: "rank",
     help=about.HELP,
     data=lambda answer: about.ranks(answer.shares.ranks),
 )

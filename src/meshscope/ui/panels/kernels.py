@@ -188,6 +188,7 @@ PANEL = Panel(
     of=("recording", "traces"),
     suits=suits,
     count=count,
+    chooses=lambda answer: "kernel" if answer.grouping.by == "name" else answer.grouping.by,
     turned=turned,
     help=about.HELP,
     data=lambda answer: about.rows(answer.grouping if answer.groupings else None),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import work
 from textual.app import ComposeResult
@@ -18,6 +18,7 @@ from textual.timer import Timer
 from meshscope.discovery import discover
 from meshscope.ui.asking import Answered
 from meshscope.ui.canvas import Canvas
+from meshscope.ui.keybar import Grip
 from meshscope.ui.layout import Arrangement, Rect, arrangement
 from meshscope.ui.look import Look
 from meshscope.ui.marks.cells import Line, Piece, strip, strips
@@ -47,6 +48,8 @@ class Board(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "select(-1)", "previous", show=False),
         Binding("down,j", "select(1)", "next", show=False),
+        Binding("left_square_bracket", "select_run(-1)", "previous run", show=False),
+        Binding("right_square_bracket", "select_run(1)", "next run", show=False),
         Binding("tab", "focus_panel(1)", "next panel", show=False, priority=True),
         Binding("shift+tab", "focus_panel(-1)", "previous panel", show=False, priority=True),
         Binding("m", "maximise", "maximise", show=False),
@@ -164,7 +167,7 @@ class Board(Screen[None]):
         del answered
         if not view.panel.is_overall:
             self._show(view)
-            if view.panel.is_told:
+            if view.panel.is_told or view.panel.name == self._focused:
                 self._refresh_header()
             return
         before = self.scene.selected
@@ -246,7 +249,14 @@ class Board(Screen[None]):
         is_last = view.panel.name == list(self._placed.panels)[-1]
         page = f" {self._placed.page + 1} of {self._placed.pages}" if self._placed.pages > 1 and is_last else ""
         is_focused = view.panel.name == self._focused
-        view.show(frame, is_focused=is_focused, page=page, lit_cell=self.lit_cell(view))
+        view.show(frame, is_focused=is_focused, page=page, of=self._told_of(view.panel), lit_cell=self.lit_cell(view))
+
+    def _told_of(self, panel: Panel) -> str:
+        """Whose a panel is, where that is not seen: it stands alone, or there are several and no table of them."""
+        overall = self._panels[0].name
+        is_seen = self._placed is not None and overall in self._placed.panels
+        is_told = self._is_maximised or (not is_seen and len(self.scene.strategies) > 1)
+        return self.scene.selected if is_told and not panel.is_overall else ""
 
     def lit_cell(self, view: PanelView) -> Cell | None:
         """The number in a panel that a cursor is on."""
@@ -266,7 +276,11 @@ class Board(Screen[None]):
             self._picks[self._focused] = min(max(min(self._picked, last) + by, 0), last)
             self._show(self._view(self._panel(self._focused)))
         else:
-            self.choose(moved(self.scene, by))
+            self.action_select_run(by)
+
+    def action_select_run(self, by: int) -> None:
+        """Another run, also where the panel that has the focus has things of its own to choose from."""
+        self.choose(moved(self.scene, by))
 
     @property
     def _picked(self) -> int:
@@ -278,16 +292,28 @@ class Board(Screen[None]):
         """Whether the panel that has the focus has things of its own to choose from."""
         return self.counted(self._focused) > 0
 
+    @property
+    def grip(self) -> Grip:
+        """What the keys have hold of now."""
+        answer = self._answer(self._focused) if self._chooses_within else None
+        within = self._panel(self._focused).chooses(answer) if answer is not None else ""
+        return Grip(within, self._is_maximised, self.counted("findings"))
+
     def _panel(self, name: str) -> Panel:
         return next(panel for panel in self._panels if panel.name == name)
 
     def counted(self, name: str) -> int:
         """How many things the newest answer of a panel holds to choose from; 0 while it has not answered."""
+        count, answer = self._panel(name).count, self._answer(name)
+        return count(answer) if count is not None and answer is not None else 0
+
+    def _answer(self, name: str) -> Any:
+        """The newest answer of a panel about the run that is looked at, as it is grouped; None while there is none."""
         panel = self._panel(name)
         answered = self._view(panel).asking.answers.get(self.scene.selected)
-        if panel.count is None or answered is None or answered.error is not None:
-            return 0
-        return panel.count(panel.turned(answered.answer, self._turns.get(name, 0)))
+        if answered is None or answered.error is not None:
+            return None
+        return panel.turned(answered.answer, self._turns.get(name, 0))
 
     def choose(self, name: str) -> None:
         """Look at a run from now on."""
@@ -320,6 +346,7 @@ class Board(Screen[None]):
         self._turns[self._focused] = self._turns.get(self._focused, 0) + 1
         self._picks.pop(self._focused, None)
         self._show(self._view(self._panel(self._focused)))
+        self._refresh_header()
 
     def action_focus_named(self, name: str) -> None:
         if any(panel.name == name for panel in self._shown()):

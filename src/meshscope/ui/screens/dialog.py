@@ -74,6 +74,7 @@ class Dialog(ModalScreen[T]):
 
 KEYS = (
     ("↑ ↓  j k", "choose a strategy"),
+    ("[  ]", "the strategy before, the next, whatever has the focus"),
     ("tab  shift+tab", "choose a panel (or 1 … 9, 0, K P I; in K, g groups)"),
     ("enter  m", "maximise the panel, and back"),
     ("f", "the findings; there ↑ ↓ choose one"),
@@ -98,6 +99,7 @@ KEYS = (
 )
 TRACE_KEYS = (
     ("↑ ↓  j k", "choose a run"),
+    ("[  ]", "the run before, the next, whatever has the focus"),
     ("tab  shift+tab", "choose a panel (or 1 … 9, K P I; in K, g groups)"),
     ("enter  m", "maximise the panel, and back"),
     ("f", "the findings; there ↑ ↓ choose one"),

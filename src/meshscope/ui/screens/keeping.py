@@ -123,6 +123,8 @@ class Keeping(Jumping):
         """What this board can do, the panels by name among it."""
         for panel in self._shown():
             yield Command(f"Panel: {panel.title}", panel.promise, partial(self.focus_on, panel.name), panel.sign)
+        yield Command("Next run", "Or strategy, whatever has the focus", partial(self.action_select_run, 1), "]")
+        yield Command("Previous run", "Or strategy, whatever has the focus", partial(self.action_select_run, -1), "[")
         yield Command("Maximise the panel, and back", "The panel alone on the screen", self.action_maximise, "m")
         yield Command("Group otherwise", "Kernels by name, by module or scope, by phase", self.action_turn, "g")
         yield Command("Explain a number", "A cursor on the numbers; enter says what one is made of",

@@ -103,8 +103,7 @@ class Traces(Remembering):
     def footer_line(self, width: int, *, is_small: bool) -> list[Piece]:
         if self._cell is not None:
             return self.explaining_footer(width)
-        runs, found = len(self.scene.runs), self.counted("findings")
-        return progress.footer(width, self.look, runs=runs, is_small=is_small, findings=found)
+        return progress.footer(width, self.look, runs=len(self.scene.runs), is_small=is_small, grip=self.grip)
 
     def table_height(self) -> int:
         return traces.height(self.table) + 2

@@ -140,7 +140,7 @@ class Watch(Remembering):
             self.look,
             is_running=self.playback.is_running,
             is_small=is_small,
-            findings=self.counted("findings"),
+            grip=self.grip,
         )
 
     def table_height(self) -> int:
