@@ -12,9 +12,9 @@ from meshscope.cli.screen import _options
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Settings in force: light, ASCII, 8 looks a second, twice as fast."""
+    """Settings in force: light, ASCII, 8 looks a second."""
     path = tmp_path / "screens.json"
-    path.write_text(json.dumps({"theme": "light", "is_ascii": True, "fps": 8.0, "speed": 2.0}))
+    path.write_text(json.dumps({"theme": "light", "is_ascii": True, "fps": 8.0}))
     for name, value in (("MESHSCOPE_SETTINGS", str(path)), ("TERM", "xterm-256color"), ("LANG", "C.UTF-8")):
         monkeypatch.setenv(name, value)
     for name in ("LC_ALL", "LC_CTYPE", "COLORFGBG", "NO_COLOR"):
@@ -24,7 +24,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_without_options_it_is_as_it_was_left(kept: Path) -> None:
     found = _options()
-    assert (found.look.is_dark, found.look.is_ascii, found.fps, found.speed) == (False, True, 8.0, 2.0)
+    assert (found.look.is_dark, found.look.is_ascii, found.fps) == (False, True, 8.0)
 
 
 def test_options_come_first_and_change_nothing_that_is_remembered(kept: Path) -> None:
@@ -49,4 +49,4 @@ def test_blocks_that_were_chosen_elsewhere_are_not_forced_on_a_poor_font(
 def test_where_nothing_is_remembered_the_usual_holds(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MESHSCOPE_SETTINGS", "off")
     found = _options()
-    assert (found.look.is_dark, found.fps, found.speed) == (True, 4.0, 8.0)
+    assert (found.look.is_dark, found.fps) == (True, 4.0)

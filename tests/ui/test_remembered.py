@@ -37,9 +37,9 @@ def test_without_a_path_nothing_lasts_and_nothing_fails() -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"{", b"\xff\xfe", b"[]", b'{"theme": "pink"}', b'{"fps": 1e9}', b'{"ranks": "4; rm"}', b'{"focused": 3}',
+    [b"{", b"\xff\xfe", b"[]", b'{"theme": "pink"}', b'{"fps": 1e9}', b'{"ranks": "4; rm"}', b'{"strategies": 3}',
      b"[" * 100_000],
-    ids=["half", "no text", "list", "theme", "fps", "ranks", "focused", "deep"],
+    ids=["half", "no text", "list", "theme", "fps", "ranks", "strategies", "deep"],
 )  # fmt: skip
 def test_a_damaged_file_is_not_believed_but_kept_aside(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True)
@@ -86,7 +86,7 @@ def test_what_another_process_has_changed_stays(path: Path) -> None:
 
 def _write_often(path: Path, name: str) -> None:
     for number in range(40):
-        Memory(path).keep(focused={name: str(number) * 200})
+        Memory(path).keep(strategies=[name, str(number) * 200])
 
 
 def test_two_processes_that_write_at_once_leave_a_whole_file(path: Path) -> None:
@@ -108,7 +108,7 @@ def test_forgetting_takes_the_file_away_and_writes_no_other_in_this_session(path
     memory.keep(theme="light")
     assert "Forgotten" in memory.forget()
     assert not path.exists()
-    memory.keep(focused={"recording": "log"})
+    memory.keep(model="125m")
     assert not path.exists()
 
 

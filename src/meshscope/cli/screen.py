@@ -32,10 +32,9 @@ def show(folder: Path, **given: Any) -> Gallery:
 
 
 def replay(folder: Path, *, speed: float | None = None, **given: Any) -> None:
-    """Play a recording from its beginning; at the speed that was last chosen where none is given."""
+    """Play a recording from its beginning; as fast as it was where no speed is given."""
     options = _options(**given)
-    speed = speed or options.memory.remembered.speed or 1.0
-    click.echo(app.watch(folder, reel=Gallery(folder), options=options, speed=speed))
+    click.echo(app.watch(folder, reel=Gallery(folder), options=options, speed=speed or 1.0))
 
 
 def show_traces(opening: Opening, **given: Any) -> None:
@@ -92,4 +91,4 @@ def _options(
         theme=theme or kept.theme or "auto",
     )
     first = Options(look=found, has_mouse=not no_mouse, memory=memory)
-    return replace(first, fps=fps or kept.fps or first.fps, speed=kept.speed or first.speed)
+    return replace(first, fps=fps or kept.fps or first.fps)

@@ -27,16 +27,13 @@ _MOST_ASIDE = 1000
 class Remembered(msgspec.Struct, frozen=True, kw_only=True):
     """None or empty is what was never chosen.
 
-    ``focused`` and ``maximised`` are by kind of board (recording, traces). ``strategies`` to ``batch`` are the last
-    choices on the start screen that were started, as its form has them.
+    ``strategies`` to ``batch`` are the last choices on the start screen that were started, as its form has them. Where
+    one looked, how large, and how fast a clock ran belong to one recording: another board begins as every board does.
     """
 
     theme: Annotated[str, msgspec.Meta(pattern="^(dark|light)$")] | None = None
     is_ascii: bool | None = None
     fps: Annotated[float, msgspec.Meta(ge=0.5, le=60)] | None = None
-    speed: Annotated[float, msgspec.Meta(ge=0.01, le=1000)] | None = None
-    focused: dict[str, str] = {}
-    maximised: dict[str, bool] = {}
     strategies: list[str] | None = None
     model: str | None = None
     ranks: Annotated[str, msgspec.Meta(pattern="^[0-9]{0,6}$")] = ""

@@ -19,7 +19,7 @@ from meshscope.ui.panels.traces import Table
 from meshscope.ui.scene import Scene, Stance
 from meshscope.ui.screens.dialog import TRACE_KEYS
 from meshscope.ui.screens.help import Pairs
-from meshscope.ui.screens.remembering import Remembering
+from meshscope.ui.screens.keeping import Keeping
 from meshscope.ui.view import PanelView
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def _said(seen: Seen) -> tuple[object, ...]:
     return (seen.number, seen.refused, seen.notes, seen.so_far.is_done)
 
 
-class Traces(Remembering):
+class Traces(Keeping):
     """Looks at an opening several times a second until all is read; leaving ends the reading at once."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "interrupt", show=False, priority=True)]

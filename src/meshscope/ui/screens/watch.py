@@ -23,7 +23,7 @@ from meshscope.ui.playback import Playback
 from meshscope.ui.scene import Scene, running
 from meshscope.ui.screens.dialog import KEYS, Leaving
 from meshscope.ui.screens.help import Pairs
-from meshscope.ui.screens.remembering import Remembering
+from meshscope.ui.screens.keeping import Keeping
 from meshscope.ui.view import PanelView
 from meshscope.units import NS_PER_S
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _STOP_PATIENCE_NS = 15 * NS_PER_S
 
 
-class Watch(Remembering):
+class Watch(Keeping):
     """Draws scenes as they come from a playback; keys move the clock, the selection and the focus."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -54,17 +54,11 @@ class Watch(Remembering):
         self._has_seen = False
         self._is_looking = False
         self._stopping_ns: int | None = None
-        self._begun_at_speed = playback.clock.speed
 
     def on_mount(self) -> None:
         self._refresh()
         self._tick()
         self.tick_at(self._fps)
-
-    def on_unmount(self) -> None:
-        speed = self.playback.clock.speed
-        if speed != self._begun_at_speed:
-            cast("MeshscopeApp", self.app).options.memory.keep(speed=speed)
 
     # What the screen knows
 
