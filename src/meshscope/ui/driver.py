@@ -12,9 +12,12 @@ import re
 import select
 import time
 
+from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 from textual.messages import InBandWindowResize, TerminalSupportsSynchronizedOutput
+
+from meshscope.ui.escaping import TwoKeys
 
 TALKING = ("1000", "1002", "1003", "1006", "1015", "1016", "1004", "2004", "2048")
 """Modes in which a terminal says something unasked: the mouse in its encodings, focus, what is pasted, its size."""
@@ -39,6 +42,11 @@ class TerminalDriver(LinuxDriver):
         self._begun_s = time.monotonic()
         self._is_quiet = False
         super().start_application_mode()  # type: ignore[no-untyped-call]
+
+    def run_input_thread(self) -> None:
+        # Textual makes the parser by itself, under this name.
+        linux_driver.XTermParser = TwoKeys  # type: ignore[attr-defined]
+        super().run_input_thread()
 
     def process_message(self, message: Message) -> None:
         if isinstance(message, TerminalSupportsSynchronizedOutput | InBandWindowResize):
