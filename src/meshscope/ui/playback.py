@@ -121,13 +121,19 @@ class Playback:
         self.clock.seek(unix_ns)
         self.clock.is_paused = True
 
-    def faster(self, by: int) -> None:
-        """The next of SPEEDS, up or down. Who follows the wall cannot go faster than it."""
-        if self.clock.is_following and by > 0:
-            return
+    def faster(self, by: int) -> str:
+        """The next of SPEEDS, up or down; what there is to say of it where the clock does not show it.
+
+        Who follows the wall cannot go faster than it.
+        """
+        if self._is_live and by > 0:
+            return "This is live: there is nothing newer to hurry to."
         near = min(range(len(SPEEDS)), key=lambda at: abs(SPEEDS[at] - self.clock.speed))
         speed = SPEEDS[min(max(near + by, 0), len(SPEEDS) - 1)]
+        if speed == self.clock.speed:
+            return f"×{speed:g} is the {'fastest' if by > 0 else 'slowest'} there is."
         if self.clock.is_at_end:
             self.clock.speed = speed
-        else:
-            self.clock.run_at(speed)
+            return f"×{speed:g}, once it plays again: space."
+        self.clock.run_at(speed)
+        return f"×{speed:g}, once it plays on: space." if self.clock.is_paused else ""

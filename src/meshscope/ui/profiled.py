@@ -85,5 +85,7 @@ def depends(scene: Scene) -> Hashable:
 
 
 def suits(scene: Scene) -> bool:
-    """Recordings, which will have traces, and traces that hold what devices did."""
-    return scene.is_recorded or scene.run is None or bool(scene.run.windows)
+    """Recordings, which will have traces, and traces that hold what devices did, or may while they are read."""
+    if scene.run is None:
+        return not scene.is_read
+    return scene.is_recorded or bool(scene.run.windows)

@@ -40,7 +40,8 @@ class Scene:
 
     ``partial`` maps the names of runs whose traces are still being read to the share of them that is known;
     ``refused`` lists (path, why, hint) of traces that belong to no run, ``notes`` what else went less than well.
-    ``is_of_traces`` says that they were opened by themselves, which shows before any of them is read.
+    ``is_of_traces`` says that they were opened by themselves, which shows before any of them is read; ``is_read`` that
+    all of them are, so that nothing more is to come.
     """
 
     plan: Plan | None
@@ -51,6 +52,7 @@ class Scene:
     refused: tuple[tuple[str, str, str], ...] = ()
     notes: tuple[str, ...] = ()
     is_of_traces: bool = False
+    is_read: bool = False
 
     @property
     def run(self) -> Run | None:

@@ -134,10 +134,19 @@ def test_a_step_by_its_number() -> None:
     found, now = opened(drawn.timeline(PICTURE))
     there = going.to_step(found, now, " 1 ")
     assert (there.at_ns, there.view.start_ns <= 80, there.view.stop_ns >= 160) == (80, True, True)
-    for text in ("7", "x", "", "-1", "9" * 30, "1.5"):
-        with pytest.raises(InputError, match=r"(?s).*") as caught:
+    for text in ("x", "", "-1", "9" * 30, "1.5"):
+        with pytest.raises(InputError, match="is the number of no step") as caught:
             going.to_step(found, now, text)
-        assert caught.value.hint == "Profiled are 0–1."
+        assert caught.value.hint == "Steps 0–1 were profiled."
+    with pytest.raises(InputError, match=r"^Step 7 was not profiled; steps 0–1 were\.$"):
+        going.to_step(found, now, "7")
+
+
+def test_one_step_that_was_profiled_is_told_by_its_number() -> None:
+    """Not as how many there are."""
+    found, now = opened(drawn.timeline("0 compute ####\n0 step aaaa"))
+    with pytest.raises(InputError, match=r"^Step 99 was not profiled; step 0 was\.$"):
+        going.to_step(found, now, "99")
 
 
 def test_a_collective_without_a_counterpart_at_its_time_leads_nowhere() -> None:
@@ -166,6 +175,14 @@ def test_a_chosen_span_between_columns_is_the_longest_in_its_column() -> None:
 def test_only_some_ranks(text: str, ranks: tuple[int, ...]) -> None:
     found, now = opened(drawn.timeline(PICTURE))
     assert ranking.filtered(found, now, text).shown == ranks
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [("0,9", "9"), ("0-1", ""), ("", ""), ("1-5", "2–5"), ("7-9, 1", "7–9"), ("0 – 2", "2"), ("4,5", "4, 5")],
+)
+def test_ranks_that_are_not_there_are_named(text: str, missing: str) -> None:
+    assert ranking.unknown(text, (0, 1)) == missing
 
 
 @pytest.mark.parametrize("text", ["x", "5", "1-", "-1", "0..1", "9999999999"])

@@ -61,8 +61,8 @@ EVERY: dict[str, Check] = {
     "s": at(0, "compute", 150), "S": at(0, "compute", 0),
     "g": has("step: █"), "K": at(0, "compute", 200), "J": at(0, "compute", 200),
     "f": has("The trace links this span to no launch and to no work."),
-    "o": has("No other rank that is shown has this collective."),
-    "O": has("No other rank that is shown has this collective."),
+    "o": has("This is no collective: o and O go to the same collective on another rank."),
+    "O": has("This is no collective: o and O go to the same collective on another rank."),
     "slash": has("search: █"),
     "right_square_bracket": has("No match later."), "left_square_bracket": has("No match earlier."),
     "m": lambda _before, after, _stage: after.marks == (65,),
@@ -134,10 +134,15 @@ async def test_keys_are_letters_while_something_is_typed() -> None:
         await stage.press("r", *"1x", "backspace", "enter")
         assert stage.state.shown == (1,)
         assert "1 of 2 ranks" in stage.text()
+        await stage.press("r", "ctrl+u", *"1,9", "enter")
+        assert stage.state.shown == (1,)
+        assert "Not among the ranks of this run: 9." in stage.text()
+        await stage.press("n", "o")
+        assert "No other rank is shown." in stage.text()
         await stage.press("r", "ctrl+u", "enter")
         assert stage.state.shown == (0, 1)
         await stage.press("g", *"9", "enter")
-        assert "Step 9 was not profiled. Profiled are 0–1." in stage.text()
+        assert "Step 9 was not profiled; steps 0–1 were." in stage.text()
         await stage.press("g", *"1", "enter")
         assert stage.state.at_ns == 150
 

@@ -15,6 +15,7 @@ from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.table import Column, Placed, heading, placed, row
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
+from meshscope.ui.profiled import suits
 from meshscope.ui.scene import Scene
 from meshscope.ui.words import whole_percent
 from meshscope.units import UNKNOWN, counted, milliseconds, percent, printable, ratio, size
@@ -200,7 +201,7 @@ PANEL = Panel(
     fresh=lambda answer: answer.fresh,
     depends=depends,
     of=("recording", "traces"),
-    suits=lambda scene: scene.is_recorded or scene.run is None or bool(scene.run.windows),
+    suits=suits,
     help=about.HELP,
     data=lambda answer: about.kinds(answer.kinds),
 )

@@ -15,6 +15,7 @@ from meshscope.ui.marks.cells import Line, Piece, aired, left, longest, right, s
 from meshscope.ui.marks.cited import Cited
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
+from meshscope.ui.profiled import suits
 from meshscope.ui.scene import Scene, version
 from meshscope.ui.words import steps_of
 from meshscope.units import UNKNOWN, counted, duration, milliseconds, percent, printable, ratio
@@ -242,7 +243,7 @@ PANEL = Panel(
     fresh=lambda split: split.fresh,
     depends=depends,
     of=("recording", "traces"),
-    suits=lambda scene: scene.is_recorded or scene.run is None or bool(scene.run.windows),
+    suits=suits,
     help=about.HELP,
     data=lambda split: about.ranks(split.ranks),
 )

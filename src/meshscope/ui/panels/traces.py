@@ -39,10 +39,11 @@ _SPACIOUS = 150
 
 @dataclass(frozen=True)
 class Table:
-    """One row per run; ``partial`` as in the scene."""
+    """One row per run; ``partial`` and ``is_read`` as in the scene."""
 
     rows: tuple[Traced, ...] = ()
     partial: dict[str, float] = field(default_factory=dict)
+    is_read: bool = False
 
     def of(self, name: str) -> Traced | None:
         return next((found for found in self.rows if found.name == name), None)
@@ -53,6 +54,7 @@ def question(scene: Scene) -> Table:
     return Table(
         tuple(unfinished(traced(run)) if run.name in scene.partial else traced(run) for run in scene.runs),
         dict(scene.partial),
+        scene.is_read,
     )
 
 
@@ -63,6 +65,8 @@ def height(table: Table | None) -> int:
 
 def draw(table: Table, frame: Frame) -> list[Strip]:
     if not table.rows:
+        if table.is_read:
+            return note("None of the files could be read: below it says why, file by file.", frame)
         return note("The first file that is read appears here, and a big one after its first part.", frame)
     columns = _columns(table, frame)
     lines: list[Line] = [heading(columns)]
@@ -191,7 +195,7 @@ PANEL = Panel(
     promise="What was traced, and where its time goes.",
     question=question,
     draw=draw,
-    depends=lambda scene: (tuple(version(run) for run in scene.runs), tuple(scene.partial.items())),
+    depends=lambda scene: (tuple(version(run) for run in scene.runs), tuple(scene.partial.items()), scene.is_read),
     is_overall=True,
     of=("traces",),
     help=about.HELP,

@@ -16,6 +16,7 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from meshscope.discovery import discover
+from meshscope.ui.absent import no_letter, no_panel
 from meshscope.ui.asking import Answered
 from meshscope.ui.canvas import Canvas
 from meshscope.ui.keybar import Grip
@@ -330,19 +331,26 @@ class Board(Screen[None]):
         self.focus_on(names[(at + by) % len(names)])
 
     def action_focus_number(self, number: int) -> None:
-        for panel in self._shown():
-            if panel.number == number:
-                self.focus_on(panel.name)
+        found = next((panel for panel in self._shown() if panel.number == number), None)
+        if found is not None:
+            self.focus_on(found.name)
+        else:
+            self.say(no_panel(self._panels, self.scene, number))
 
     def action_focus_key(self, key: str) -> None:
         panel = next(panel for panel in self._panels if panel.key == key)
         if panel.suits(self.scene):
             self.focus_on(panel.name)
         else:
-            self.say(f"No trace here tells what devices did, so there is nothing to show of {panel.title}.")
+            self.say(no_letter(panel, self.scene))
 
     def action_turn(self) -> None:
         """Group what the panel that has the focus shows in another way."""
+        if (answer := self._answer(self._focused)) is not None and self._panel(self._focused).turned(
+            answer, 1
+        ) is answer:
+            self.say(f"“{self._panel(self._focused).title}” groups nothing: K does.")
+            return
         self._turns[self._focused] = self._turns.get(self._focused, 0) + 1
         self._picks.pop(self._focused, None)
         self._show(self._view(self._panel(self._focused)))
@@ -351,6 +359,8 @@ class Board(Screen[None]):
     def action_focus_named(self, name: str) -> None:
         if any(panel.name == name for panel in self._shown()):
             self.focus_on(name)
+        else:
+            self.say(no_panel(self._panels, self.scene, self._panel(name).number))
 
     def focus_on(self, name: str) -> None:
         self._focused = name

@@ -51,6 +51,7 @@ class Explaining(Timelining):
 
     def along(self, by: int) -> None:
         """What the arrows to the sides do while there is no cursor."""
+        self.say("There is no clock here to move; e puts a cursor on the numbers.")
 
     # The cursor
 

@@ -26,7 +26,7 @@ from meshscope.ui.screens.timeline_pointed import Pointed
 from meshscope.ui.timeline import going, keys, listing, placing, ranking, telling
 from meshscope.ui.timeline.details import details
 from meshscope.ui.timeline.frame import Subject
-from meshscope.ui.timeline.moves import GRADUAL, MOVES, NOTHING, STEPWISE
+from meshscope.ui.timeline.moves import GRADUAL, MOVES, NOTHING, STEPWISE, nothing
 from meshscope.ui.timeline.searching import search
 from meshscope.ui.timeline.state import State, departed
 from meshscope.units import printable
@@ -105,7 +105,7 @@ class Timeline(Pointed):
         assert self.subject is not None
         there = MOVES[where](self.subject.lanes, self.state)
         if there is None:
-            self.said = NOTHING.get(where, "")
+            self.said = nothing(where, self.subject.lanes, self.state)
         else:
             is_going_on = where in GRADUAL and self._last in GRADUAL
             self.state = there if where in STEPWISE or is_going_on else departed(self.state, there)
@@ -169,12 +169,14 @@ class Timeline(Pointed):
         try:
             if what == "ranks":
                 self.state = departed(self.state, ranking.filtered(lanes, self.state, text))
+                missing = ranking.unknown(text, lanes.ranks)
+                self.said = f"Not among the ranks of this run: {missing}." if missing else ""
             elif what == "step":
                 self.state = departed(self.state, going.to_step(lanes, self.state, text))
             else:
                 self._look_for(text)
         except InputError as error:
-            self.said = f"{error.message} {error.hint}"
+            self.said = f"{error.message} {error.hint}".rstrip()
 
     def _look_for(self, text: str) -> None:
         assert self.state is not None

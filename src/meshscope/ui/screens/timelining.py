@@ -13,6 +13,7 @@ from meshscope.analysis.findings import Finding
 from meshscope.run import Run
 from meshscope.spans import Window
 from meshscope.ui import header
+from meshscope.ui.absent import no_timeline
 from meshscope.ui.asking import in_thread
 from meshscope.ui.look import Look
 from meshscope.ui.marks.cells import Piece
@@ -46,7 +47,7 @@ class Timelining(Board):
     def action_timeline(self) -> None:
         run = self.scene.run
         if run is None or not run.windows:
-            self.say("There is no timeline: nothing of this run was profiled yet.")
+            self.say(no_timeline(self.scene))
             return
         self.say("Laying out the timeline…")
         self._open_timeline(run, self._chosen_finding())

@@ -88,7 +88,7 @@ class Traces(Keeping):
         self._seen = self._drawn = seen
         if before is None or _said(before) != _said(seen):
             told = Scene(None, seen.runs, _STILL, partial=seen.partial, refused=seen.refused, notes=seen.notes)
-            self._look_at(replace(told, is_of_traces=True))
+            self._look_at(replace(told, is_of_traces=True, is_read=seen.so_far.is_done))
         else:
             self._refresh_header()
 

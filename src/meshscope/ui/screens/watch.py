@@ -150,6 +150,11 @@ class Watch(Keeping):
         self.action_seek(by)
 
     def action_seek(self, share: int) -> None:
+        before = self.playback.stance()
+        if share > 0 and (before.is_at_end or before.is_live):
+            self.say("This is the end of the recording." if before.is_at_end else "This is the newest there is.")
+        elif share < 0 and before.now_unix_ns <= before.start_unix_ns:
+            self.say("This is the beginning of the recording.")
         self.playback.seek_by(share)
         self._tick()
 
@@ -168,7 +173,7 @@ class Watch(Keeping):
         self._choice = None
 
     def action_faster(self, by: int) -> None:
-        self.playback.faster(by)
+        self.say(self.playback.faster(by))
         self._tick()
 
     def action_profile(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -118,16 +119,23 @@ def _next_time(times_ns: Ints, at_ns: int, by: int) -> int | None:
     return int(times_ns[place]) if 0 <= place < len(times_ns) else None
 
 
+def _profiled(steps: Sequence[int]) -> str:
+    """``steps 4–6 were``."""
+    if not steps:
+        return "no whole step was"
+    return f"step {steps[0]} was" if len(steps) == 1 else f"steps {ranges(steps, 6)} were"
+
+
 def to_step(lanes: Lanes, state: State, text: str) -> State:
     """The whole of a step by its number. Raises InputError for one that was not profiled."""
     steps = lanes.steps
-    known = f"Profiled are {ranges(steps.number.tolist(), 6)}." if len(steps.number) else "No whole step was profiled."
+    known = _profiled(steps.number.tolist())
     wanted = text.strip()
     if not wanted.isdecimal() or len(wanted) > 18:
-        raise InputError(f"{wanted[:20]!r} is the number of no step.", hint=known)
+        raise InputError(f"{wanted[:20]!r} is the number of no step.", hint=f"{known[0].upper()}{known[1:]} profiled.")
     found = np.flatnonzero(steps.number == int(wanted))
     if not len(found):
-        raise InputError(f"Step {int(wanted)} was not profiled.", hint=known)
+        raise InputError(f"Step {int(wanted)} was not profiled; {known}.")
     start, end = int(steps.start_ns[found[0]]), int(steps.end_ns[found[0]])
     edge = (end - start) // 50
     return replace(gone(state, start), view=state.view.showing(start - edge, end + edge))
@@ -163,6 +171,15 @@ def _to(lanes: Lanes, state: State, window: int, row: int) -> State | None:
         if at >= 0 and lane.role != WAITS:
             return _at(unfolded(lanes, state, lane.rank, lane.role), lane, at)
     return None
+
+
+def is_collective(lanes: Lanes, state: State) -> bool:
+    """Whether the chosen span is a collective, which other ranks may have a part in."""
+    here = chosen(lanes, state)
+    if here is None or current(lanes, state).role not in (COLLECTIVES, WAITS, ALL):
+        return False
+    number, row = here
+    return bool(lanes.windows[number].spans.collective[row] >= 0)
 
 
 def across(lanes: Lanes, state: State, by: int) -> State | None:

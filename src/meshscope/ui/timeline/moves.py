@@ -100,6 +100,20 @@ NOTHING = {
 }
 """What is said where a key finds nowhere to go."""
 
+
+def nothing(where: str, lanes: Lanes, now: State) -> str:
+    """What is said where a key finds nowhere to go from here."""
+    if where in ("next rank", "previous rank"):
+        if len(now.shown) < 2:
+            return "No other rank is shown."
+        here = going.chosen(lanes, now)
+        if here is None:
+            return NOTHING["span"]
+        if not going.is_collective(lanes, now):
+            return "This is no collective: o and O go to the same collective on another rank."
+    return NOTHING.get(where, "")
+
+
 STEPWISE = frozenset({
     "left", "right", "up", "down", "page up", "page down", "mark", "no marks", "bookmark", "sort", "sort again", "fold",
     "fold all", "open", "back",

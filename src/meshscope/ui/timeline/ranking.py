@@ -47,6 +47,23 @@ def filtered(lanes: Lanes, state: State, text: str) -> State:
     return replace(state, shown=shown, only=text.strip(), rank=rank, pinned=pinned)
 
 
+def unknown(text: str, known: Iterable[int]) -> str:
+    """What of a filter names no rank there is, ``9, 12–15``; "" where every rank that it names is there.
+
+    Raises nothing: what is no rank at all is for :func:`parse_ranks` to refuse.
+    """
+    known = sorted(known)
+    missing = []
+    for part in re.findall(r"\d+(?:\s*[-–]\s*\d+)?", text):
+        low, _, high = (end.strip() for end in re.sub("[-–]", "-", part).partition("-"))
+        first, last = int(low), int(high or low)
+        inside = [rank for rank in known if first <= rank <= last]
+        first = max(inside) + 1 if inside else first
+        if first <= last:
+            missing.append(str(first) if first == last else f"{first}–{last}")
+    return ", ".join(missing)
+
+
 def parse_ranks(text: str, known: Iterable[int]) -> tuple[int, ...]:
     """Ranks named by numbers and ranges. Raises InputError for what is neither, or names no rank there is."""
     known = tuple(known)
