@@ -100,6 +100,8 @@ MOVING: Flow = (
 )
 CLOCK: Flow = (
     ("left", {"at_s": 18}),
+    ("h", {"at_s": 16}),
+    ("l", {"at_s": 18}),
     ("right", {"at_s": 20}),
     ("l", {"at_s": 22}),
     ("shift+right", {"at_s": 32}),
@@ -122,7 +124,7 @@ CLOCK: Flow = (
 )
 OVER: Flow = (
     ("question_mark", {"screen": "Help"}), ("escape", {"screen": "BOARD"}),
-    ("h", {"screen": "Help"}), ("escape", {"screen": "BOARD"}),
+    ("f1", {"screen": "Help"}), ("escape", {"screen": "BOARD"}),
     ("ctrl+p", {"screen": "Palette"}), ("escape", {"screen": "BOARD"}),
     ("x", {"screen": "Choosing"}), ("escape", {"screen": "BOARD"}),
     ("s", {"screen": "Choosing"}), ("escape", {"screen": "BOARD"}),

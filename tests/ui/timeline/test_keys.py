@@ -78,6 +78,7 @@ EVERY: dict[str, Check] = {
     "V": lambda _before, after, _stage: (after.sort, after.shown) == ("rank", (0, 1)),
     "r": has("ranks: █"),
     "question_mark": lambda _before, _after, stage: isinstance(stage.app.screen, Keys),
+    "f1": lambda _before, _after, stage: isinstance(stage.app.screen, Keys),
 }  # fmt: skip
 
 

@@ -61,7 +61,7 @@ class Board(Screen[None]):
         Binding("pageup", "scroll_lines(1)", "scroll", show=False),
         Binding("pagedown", "scroll_lines(-1)", "scroll", show=False),
         Binding("ctrl+l", "redraw", "draw again", show=False),
-        Binding("question_mark", "help", "help", show=False),
+        Binding("question_mark,f1", "help", "help", show=False),
         Binding("q,ctrl+c,ctrl+q", "leave", "quit", show=False, priority=True),
         *(Binding(str(number), f"focus_number({number})", show=False) for number in range(1, 10)),
         Binding("0", "focus_number(10)", show=False),

@@ -126,7 +126,7 @@ class Compare(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "save", show=False),
         Binding("T", "app.turn_light", show=False),
-        Binding("question_mark", "help", show=False),
+        Binding("question_mark,f1", "help", show=False),
         Binding("left,h,shift+tab", "choose(-1)", show=False),
         Binding("right,l,tab", "choose(1)", show=False),
         Binding("up,k", "scroll(-1)", show=False),

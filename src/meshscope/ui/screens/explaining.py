@@ -31,9 +31,8 @@ class Explaining(Timelining):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("e", "explain", "explain", show=False),
-        Binding("left", "along(-1)", show=False),
+        Binding("left,h", "along(-1)", show=False),
         Binding("right,l", "along(1)", show=False),
-        Binding("h", "along_or_help", show=False),
         Binding("enter", "enter", "maximise", show=False),
     ]
 
@@ -109,15 +108,6 @@ class Explaining(Timelining):
             self.along(by)
         else:
             self._move(along=by)
-
-    def action_along_or_help(self) -> None:
-        if self._cell is None:
-            self.action_help()
-        else:
-            self._move(along=-1)
-
-    def action_help(self) -> None:
-        raise NotImplementedError
 
     def action_enter(self) -> None:
         if self._cell is None:

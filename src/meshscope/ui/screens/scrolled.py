@@ -24,7 +24,7 @@ class Scrolled(Dialog):
     """Shows what ``body`` says for a width; ``caveat`` stands at its foot."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,e,enter,question_mark", "answer(None)", show=False),
+        Binding("escape,q,e,enter,question_mark,f1", "answer(None)", show=False),
         Binding("up,k", "scroll_lines(-1)", show=False),
         Binding("down,j", "scroll_lines(1)", show=False),
         Binding("pageup", "scroll_pages(-1)", show=False),

@@ -92,7 +92,7 @@ class Start(Screen[None]):
         Binding("o", "open_path", show=False),
         Binding("s", "save", show=False),
         Binding("T", "app.turn_light", show=False),
-        Binding("question_mark", "help", show=False),
+        Binding("question_mark,f1", "help", show=False),
         Binding("q,escape,ctrl+c,ctrl+q", "leave", show=False, priority=True),
     ]
 

@@ -74,7 +74,7 @@ class Strategies(Taking):
         Binding("r", "reverse", show=False),
         Binding("space", "mark", show=False),
         Binding("enter,c", "compare", show=False),
-        Binding("question_mark", "help", show=False),
+        Binding("question_mark,f1", "help", show=False),
         Binding("escape,q,backspace", "leave", show=False),
     ]
 

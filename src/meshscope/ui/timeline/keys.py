@@ -57,7 +57,7 @@ GROUPS: tuple[tuple[str, tuple[Row, ...]], ...] = (
         _go("c C", "fold the rank; all ranks", ("c", "fold"), ("C", "fold all")),
         _go("v V", "sort ranks; the same again", ("v", "sort"), ("V", "sort again")),
         Row("r", "only some ranks: 0,4-7", (("r", "type('ranks')"),)),
-        Row("? T", "these keys; light or dark", (("question_mark", "help"), ("T", "app.turn_light"))),
+        Row("? T", "these keys; light or dark", (("question_mark,f1", "help"), ("T", "app.turn_light"))),
         Row("esc q t", "leave", (("escape,q,t", "leave"),)),
     )),
 )  # fmt: skip
