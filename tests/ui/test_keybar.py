@@ -8,9 +8,11 @@ from typing import Any
 
 import made
 import pytest
+from rich.cells import cell_len
 
 from meshscope.ui import header, progress
-from meshscope.ui.keybar import Grip
+from meshscope.ui.keybar import Grip, pointed_at
+from meshscope.ui.marks.cited import Cell
 from meshscope.ui.panels.kernels import PANEL as KERNELS
 from meshscope.ui.panels.kernels import Grouping, Kernels
 from meshscope.ui.scene import Stance
@@ -46,6 +48,29 @@ def test_enter_leads_back_from_a_panel_that_stands_alone(width: int) -> None:
     for shown in (watching(width, Grip(is_maximised=True)), tracing(width, Grip(is_maximised=True), 2)):
         assert "enter back" in shown
         assert "maximise" not in shown
+
+
+CURSOR = (("↑↓ ←→", "number"), ("enter", "explain"), ("tab", "panel"), ("esc", "done"))
+ROW = tuple(f"kernels.ampere_bf16_s16816gemm_bf16_128x256_ldg8_f2f_stages_64x3_tn.{what}"
+            for what in ("self.per_step", "share", "count", "median"))  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+@pytest.mark.parametrize("run", ["ddp", "a-run-with-a-very-long-name-of-its-own"])
+def test_numbers_of_a_row_are_told_apart_however_long_their_names_are(width: int, run: str) -> None:
+    told = ["".join(text for text, _ in pointed_at(CURSOR, Cell(number, rank=3), run, width)) for number in ROW]
+    assert len(set(told)) == len(ROW)
+    assert all(cell_len(line) <= width for line in told)
+    if width >= 80:
+        assert all(line.endswith(", rank 3") for line in told)
+
+
+def test_a_name_that_fits_stands_whole_and_keys_leave_before_it_is_cut() -> None:
+    whole = "".join(text for text, _ in pointed_at(CURSOR, Cell("step_time.p95"), "fsdp", 80))
+    assert whole == " ↑↓ ←→ number  enter explain  tab panel  esc done  step_time.p95 of fsdp"
+    longer = "".join(text for text, _ in pointed_at(CURSOR, Cell("by_kind.all_gather.exposed"), "fsdp", 80))
+    assert longer.endswith("esc done  by_kind.all_gather.exposed of fsdp")
+    assert "…" not in longer
 
 
 @pytest.mark.parametrize(("by", "said"), [("name", "kernel"), ("module", "module"), ("phase", "phase")])

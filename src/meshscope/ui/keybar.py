@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from meshscope.ui.marks.cells import Piece, cut
+from meshscope.ui.marks.cells import Piece, cells, cut, middle_out
+from meshscope.ui.marks.cited import Cell
+from meshscope.units import printable
 
 Key = tuple[str, str, int]
 """A key, what it does, and how early it is left out: 0 never is."""
@@ -32,6 +34,21 @@ class Grip:
 
 
 LOOSE = Grip()
+
+
+def pointed_at(keys: Sequence[tuple[str, str]], cell: Cell, run: str, width: int) -> list[Piece]:
+    """The keys of a cursor and what it is on: the end of a name tells it from those beside it, so that is kept."""
+    of = f" of {printable(run)}" + (f", rank {cell.rank}" if cell.rank >= 0 else "")
+    wanted = cell_len(cell.number) + cell_len(of)
+    kept = list(keys)
+    while len(kept) > 2 and 1 + wanted + sum(cell_len(key) + cell_len(word) + 3 for key, word in kept) > width:
+        del kept[-2]
+    pieces: list[Piece] = [(" ", "text")]
+    for key, word in kept:
+        pieces += [(key, "key"), (f" {word}  ", "quiet")]
+    room = width - cells(pieces)
+    number = middle_out(cell.number, max(room - cell_len(of), room * 3 // 5))
+    return cut([*pieces, (number + middle_out(of, room - cell_len(number)), "accent")], width)
 
 
 def keybar(keys: Sequence[Key], width: int) -> list[Piece]:

@@ -51,6 +51,17 @@ def clip(text: str, width: int) -> str:
     return set_cell_size(text, width - 1) + "…" if width > 1 else "…"
 
 
+def middle_out(text: str, width: int) -> str:
+    """At most ``width`` cells of printable text, of which the middle gives way: what differs is often at the end."""
+    text = printable(text)
+    if cell_len(text) <= width or width < 5:
+        return clip(text, width)
+    tail = text[-(width * 3 // 5) :]
+    while cell_len(tail) > width * 3 // 5:
+        tail = tail[1:]
+    return clip(text, width - cell_len(tail)) + tail
+
+
 def longest(words: Sequence[str], width: int) -> str:
     """The first that takes at most ``width`` cells, or the last."""
     return next((text for text in words if cell_len(text) <= width), words[-1])

@@ -11,8 +11,9 @@ from textual.binding import Binding, BindingType
 from meshscope.errors import InputError, MeshscopeError
 from meshscope.run import Run
 from meshscope.ui.asking import in_thread
+from meshscope.ui.keybar import pointed_at
 from meshscope.ui.look import Look
-from meshscope.ui.marks.cells import Piece, cut, named
+from meshscope.ui.marks.cells import Piece, named
 from meshscope.ui.marks.cited import Cell, Spot, moved
 from meshscope.ui.scene import Scene
 from meshscope.ui.screens.timelining import Timelining
@@ -157,13 +158,8 @@ class Explaining(Timelining):
     def explaining_footer(self, width: int) -> list[Piece]:
         """The keys while there is a cursor, and what it is on."""
         cell = self._cell or Cell("")
-        rank = f", rank {cell.rank}" if cell.rank >= 0 else ""
-        what = printable(f"{cell.number} of {cell.run or self.scene.selected}{rank}")
         keys = [(named("↑↓ ←→", self.look), "number"), ("enter", "explain"), ("tab", "panel"), ("esc", "done")]
-        pieces: list[Piece] = [(" ", "text")]
-        for key, word in keys:
-            pieces += [(key, "key"), (f" {word}  ", "quiet")]
-        return cut([*pieces, (what, "accent")], width)
+        return pointed_at(keys, cell, cell.run or self.scene.selected, width)
 
 
 def _explained(runs: tuple[Run, ...], name: str, cell: Cell) -> Explanation | MeshscopeError:
