@@ -246,6 +246,7 @@ async def test_what_is_copied_exported_and_saved_is_what_is_selected(folder: Pat
         assert "Copied 1 row of “strategies”, with headings." in stage.text()
         await stage.press("2", "y")
         assert len(stage.app.clipboard.splitlines()) == 1 + 2 * made.RANKS
+        assert f"Copied all {2 * made.RANKS} rows of “where a step goes, by rank”, with headings." in stage.text()
         await stage.press("e", "down", "y", "escape")
         assert {line.split("\t")[0] for line in stage.app.clipboard.splitlines()[1:]} == {"1"}
 

@@ -158,3 +158,14 @@ def test_it_says_why_it_has_nothing_to_say(tmp_path: Path) -> None:
     live = Scene(plan, (dataclasses.replace(unprofiled, ended=None),), Stance(is_live=True), "ddp")
     assert words(question(live)).startswith("Fills with the first profiled steps")
     assert words(question(Scene(None, (), Stance()))) == PANEL.promise
+
+
+def test_a_long_queue_is_not_cut() -> None:
+    answer = answered(fed())
+    first, *rest = answer.shares.ranks
+    assert first.launches is not None
+    deep = dataclasses.replace(first.launches, depth_median=978.0, depth_max=12345)
+    ranks = (dataclasses.replace(first, launches=deep), *rest)
+    given = dataclasses.replace(answer, shares=dataclasses.replace(answer.shares, ranks=ranks))
+    for size in ("wide", "widest"):
+        assert "978/12345" in "\n".join(lines(given, SIZES[size]))

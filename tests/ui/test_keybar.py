@@ -100,3 +100,15 @@ async def test_the_footer_says_what_is_chosen_within_the_panel_that_has_the_focu
         assert "↑↓ kernel" in stage.text()
         await stage.press("I")
         assert "↑↓ rank" in stage.text()
+
+
+async def test_the_page_says_that_it_is_one_and_the_help_of_a_board_needs_no_scrolling(
+    folder: Path, staged: Staged
+) -> None:
+    async with staged(folder, at_ns=20 * made.S, size=(120, 40)) as stage:
+        await stage.press("question_mark")
+        assert "lines 1" not in stage.text()
+        await stage.press("escape")
+        await stage.pilot.resize_terminal(80, 24)
+        await stage.rest()
+        assert "─ page 1 of 7" in stage.text()

@@ -222,6 +222,35 @@ def test_the_legend_of_the_table_starts_below_its_bars(whole: Path) -> None:
         assert legend.index("█") == lines[1].index("█")
 
 
+def test_the_largest_spread_is_shown_or_none_of_its_column(whole: Path) -> None:
+    """71.2±12.4 takes a cell more than the usual; while a state may still grow, there is none to spare."""
+    standing = PANELS[0].question(scene(whole, 200.0, "ddp"))
+    rows = standing.comparison.rows
+    for is_running in (False, True):
+        changed = [
+            dataclasses.replace(row, progress=dataclasses.replace(row.progress, state="done")) for row in rows[:3]
+        ]
+        changed[1] = dataclasses.replace(changed[1], median_ns=71_200_000.0, spread_ns=12_400_000.0)
+        if is_running:
+            running = dataclasses.replace(changed[2].progress, state="training")
+            changed[2] = dataclasses.replace(changed[2], progress=running)
+        told = dataclasses.replace(standing.comparison, rows=tuple(changed))
+        names = tuple(row.strategy for row in changed)
+        given = dataclasses.replace(standing, comparison=told, waiting=(), order=names)
+        lines = [strip.text for strip in comparison.draw(given, Frame(78, 8))]
+        end = lines[0].index("ms/step") + len("ms/step")
+        times = [line[end - 12 : end] for line in lines[1:4]]
+        assert {"±" in time.split("  ")[-1] for time in times} == {not is_running}, lines
+        assert ("71.2±12.4" in lines[2]) is not is_running
+
+
+def test_every_column_of_the_table_has_a_heading_and_lines_say_of_what(whole: Path) -> None:
+    standing = PANELS[0].question(scene(whole, 10.5, "fsdp"))
+    lines = [strip.text for strip in comparison.draw(standing, Frame(118, 24))]
+    assert lines[0].rstrip().endswith("lines   state")
+    assert any("lines: of code that make it parallel  " in line for line in lines)
+
+
 @pytest.mark.parametrize("level", ["info", "error"])
 def test_a_line_that_tells_what_was_raised_is_wrapped_to_its_end(level: str) -> None:
     text = "rank 1: torch.RuntimeError: [/__w/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:547] " * 2

@@ -124,6 +124,8 @@ class PanelView(Canvas):
         if of:
             room = frame.width - sum(cell_len(text) for text, _ in line) - len(page) - 3
             line += [("· ", "faint"), (clip(of, max(room, 1)), "strong"), (" ", "text")]
+        if sum(cell_len(text) for text, _ in line) + len(page) > frame.width:
+            page = page.replace(" page", "")
         used = sum(cell_len(text) for text, _ in line) + len(page)
         rule = ("━" if is_focused else "─") * max(frame.width - used, 0)
         return cut([*line, (rule, "accent" if is_focused else "faint"), (page, "quiet")], frame.width)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from rich.cells import cell_len
 from textual.strip import Strip
 
 from meshscope.analysis.comparison import Comparison, Row, comparison
@@ -13,7 +15,7 @@ from meshscope.analysis.standing import NO_STEP_YET
 from meshscope.experiment import PlannedRun
 from meshscope.ui.about import comparison as about
 from meshscope.ui.marks.bars import stacked
-from meshscope.ui.marks.cells import Line, Piece, cells, strips, wrapped
+from meshscope.ui.marks.cells import Line, Piece, cells, filled, strips, wrapped
 from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.table import Column, Placed, heading, placed, row
 from meshscope.ui.palette import texture
@@ -36,13 +38,14 @@ _COLUMNS = (
     Column("compile", "compile", 7, rank=6),
     Column("cost", "profiler", 8, rank=8),
     Column("lines", "lines", 5, rank=7),
-    Column("state", "", 12, rank=3, is_text=True, gap=3),
+    Column("state", "state", 12, rank=3, is_text=True, gap=3),
 )
 # From this width on a state has room for all its words.
 _SPACIOUS = 150
 # From these widths on a mean has room for a spread close beside it, and for one set apart.
 _LEAST, _WIDE = 76, 100
 _SPREAD = 3
+_LINES = "   lines: of code that make it parallel"
 
 
 @dataclass(frozen=True)
@@ -83,14 +86,17 @@ def _is_apart(row: Row) -> bool:
 
 def draw(standing: Standing, frame: Frame) -> list[Strip]:
     columns = _columns(standing, frame)
+    alone = _alone(standing.comparison.rows, columns, frame)
     lines: list[Line] = [heading(columns)]
     for strategy in standing.order:
         found = standing.of(strategy)
         is_chosen = strategy == frame.selected
         if found is None:
-            lines.append(_waiting(strategy, columns, frame, is_chosen=is_chosen))
+            lines.append(_waiting(strategy, columns, alone, frame, is_chosen=is_chosen))
             continue
-        lines.append(_row(found, columns, frame, is_chosen=is_chosen, leads=strategy == standing.comparison.leader))
+        lines.append(
+            _row(found, columns, alone, frame, is_chosen=is_chosen, leads=strategy == standing.comparison.leader)
+        )
         if found.progress.why:
             lines.append([("      ", "text"), (_failure(found), "bad")])
     lines.append(_legend(standing, columns, frame))
@@ -112,17 +118,41 @@ def _columns(standing: Standing, frame: Frame) -> tuple[Placed, ...]:
         widths |= {"rate": 13, "time": 12, "bar": 17}
     elif frame.width >= _LEAST:
         widths |= {"rate": 9 + frame.look.is_ascii, "time": 8 + frame.look.is_ascii}
+    if rows and not standing.waiting and not any(row.progress.state in RUNNING for row in rows):
+        # No state changes any more: what it does not need may let a spread stand.
+        widths["state"] = min(max(len(_state(row, frame)) for row in rows), widths["state"])
     kept = [column for column in _COLUMNS if not empty.get(column.name, False)]
-    found = placed([replace(column, width=widths.get(column.name, column.width)) for column in kept], frame.width)
+    base = [replace(column, width=widths.get(column.name, column.width)) for column in kept]
+    found = placed([replace(one, width=max(one.width, _widest(one.name, rows, frame))) for one in base], frame.width)
+    if len(found) < len(narrow := placed(base, frame.width)):
+        found = narrow
     return tuple(_headed(place) if place.column.name == "bar" else place for place in found)
 
 
+def _means(row: Row, name: str) -> tuple[str, float]:
+    """A mean as it is written, and half its spread."""
+    if name == "rate":
+        return rate(row.samples_per_s), row.samples_per_s_spread
+    return milliseconds(row.median_ns), row.spread_ns / NS_PER_MS
+
+
+def _widest(name: str, rows: Sequence[Row], frame: Frame) -> int:
+    """What the widest mean of a column takes with its spread; 0 for a column of other things."""
+    if name not in ("rate", "time") or frame.width < _LEAST:
+        return 0
+    return max((cells(_mean(*_means(row, name), frame, "text")) for row in rows), default=0)
+
+
 def _headed(bar: Placed) -> Placed:
-    words = next((words for words in ("where a step goes", "where it goes") if len(words) <= bar.width), "step split")
+    words = next(
+        (words for words in ("where a step goes", "where it goes", "step split") if len(words) <= bar.width), "split"
+    )
     return replace(bar, column=replace(bar.column, heading=words))
 
 
-def _row(found: Row, columns: tuple[Placed, ...], frame: Frame, *, is_chosen: bool, leads: bool) -> list[Piece]:
+def _row(
+    found: Row, columns: tuple[Placed, ...], alone: frozenset[str], frame: Frame, *, is_chosen: bool, leads: bool
+) -> list[Piece]:
     width = {place.column.name: place.width for place in columns}
     bar = width.get("bar", 0)
     text = "strong" if is_chosen else "text"
@@ -132,12 +162,8 @@ def _row(found: Row, columns: tuple[Placed, ...], frame: Frame, *, is_chosen: bo
     shares: list[Piece] = stacked([(name, found.share.get(name, 0.0)) for name in SHARES], bar, frame.look)
     content: dict[str, list[Piece]] = {
         "strategy": _name(found.strategy, found.progress.state, is_chosen=is_chosen, leads=leads, row=found),
-        "rate": _mean(
-            rate(found.samples_per_s), found.samples_per_s_spread, frame, cited(text, "throughput"), width["rate"]
-        ),
-        "time": _mean(
-            milliseconds(found.median_ns), found.spread_ns / NS_PER_MS, frame, cited(text, "step_time"), width["time"]
-        ),
+        "rate": _mean(*_means(found, "rate"), frame, cited(text, "throughput"), is_alone="rate" in alone),
+        "time": _mean(*_means(found, "time"), frame, cited(text, "step_time"), is_alone="time" in alone),
         "speedup": [(times(found.speedup), cited(text, "speedup"))],
         "efficiency": [(whole_percent(found.efficiency_frac), cited(text, "efficiency"))],
         "bar": shares if found.share else [(_unprofiled(found) if has_state else state, "faint")],
@@ -151,15 +177,19 @@ def _row(found: Row, columns: tuple[Placed, ...], frame: Frame, *, is_chosen: bo
     return row(columns, content)
 
 
-def _mean(mean: str, half: float, frame: Frame, role: str, room: int) -> list[Piece]:
+def _alone(rows: Sequence[Row], columns: tuple[Placed, ...], frame: Frame) -> frozenset[str]:
+    """The columns of means without spreads: one that finds no room takes all of them along, for it is the largest."""
+    return frozenset(place.column.name for place in columns if place.width < _widest(place.column.name, rows, frame))
+
+
+def _mean(mean: str, half: float, frame: Frame, role: str, *, is_alone: bool = False) -> list[Piece]:
     """A mean, with its spread beside it where there is room; the signs stand below each other."""
-    if frame.width < _LEAST:
+    if frame.width < _LEAST or is_alone:
         return [(mean, role)]
     sign, size = ("+-" if frame.look.is_ascii else "±"), _SPREAD
     if frame.width >= _WIDE:
         sign, size = ("+-" if frame.look.is_ascii else "± "), _SPREAD + 1
-    pieces: list[Piece] = [(mean, role), (" " * (frame.width >= _WIDE) + spread(half, mean, size, sign), "quiet")]
-    return pieces if cells(pieces) <= room else [(mean, role)]
+    return [(mean, role), (" " * (frame.width >= _WIDE) + spread(half, mean, size, sign), "quiet")]
 
 
 def _name(strategy: str, state: str, *, is_chosen: bool, leads: bool, row: Row | None) -> list[Piece]:
@@ -184,13 +214,15 @@ def _unprofiled(found: Row) -> str:
     return "not profiled yet" if found.progress.state in RUNNING else "not profiled"
 
 
-def _waiting(strategy: str, columns: tuple[Placed, ...], frame: Frame, *, is_chosen: bool) -> list[Piece]:
+def _waiting(
+    strategy: str, columns: tuple[Placed, ...], alone: frozenset[str], frame: Frame, *, is_chosen: bool
+) -> list[Piece]:
     has_state = any(place.column.name == "state" for place in columns)
     blank: dict[str, list[Piece]] = {
         name: [(UNKNOWN, "faint")] for name in ("speedup", "efficiency", "exposed", "peak", "compile")
     }
     blank |= {
-        place.column.name: _mean(UNKNOWN, math.nan, frame, "faint", place.width)
+        place.column.name: _mean(UNKNOWN, math.nan, frame, "faint", is_alone=place.column.name in alone)
         for place in columns
         if place.column.name in ("rate", "time")
     }
@@ -214,7 +246,10 @@ def _legend(standing: Standing, columns: tuple[Placed, ...], frame: Frame) -> li
     profiled = max((row.profiled_steps for row in standing.comparison.rows), default=0)
     tail: list[Piece] = [("  shares of the profiled steps", "faint")] if profiled else []
     line = [*keys, *tail] if start + cells([*keys, *tail]) <= frame.width else keys
-    return [(" " * max(min(start, frame.width - cells(line)), 1), "text"), *line]
+    at = max(min(start, frame.width - cells(line)), 1)
+    if any(place.column.name == "lines" for place in columns) and cell_len(_LINES) < at:
+        return [*filled([(_LINES, "faint")], at), *line]
+    return [(" " * at, "text"), *line]
 
 
 def _footnotes(standing: Standing, frame: Frame, room: int) -> list[Line]:

@@ -65,7 +65,14 @@ def columns_of(ranks: Sequence[RankIdle], width: int) -> list[Column]:
     share = Column("share", "of step" if any(one.steps for one in ranks) else "share", 7, gap=1)
     bar = replace(_BAR, heading="why; most idle first") if len(ranks) > FEW else _BAR
     most = (4 if width >= _WIDE else 2 if width >= _FAIR else 0) if is_fed else 0
-    return [_RANK, bar, _IDLE, share, *_FEEDING[:most]]
+    queued = max((len(_queued(one.launches)) for one in ranks if one.launches is not None), default=0)
+    fed = [replace(one, width=max(one.width, queued)) if one.name == "queue" else one for one in _FEEDING[:most]]
+    return [_RANK, bar, _IDLE, share, *fed]
+
+
+def _queued(found: Launches) -> str:
+    """The median and the most."""
+    return f"{found.depth_median:.0f}/{found.depth_max}"
 
 
 def rank_row(
@@ -108,7 +115,7 @@ def _fed(found: Launches | None) -> dict[str, list[Piece]]:
     return {
         "launch": [(duration(found.latency.median_ns), Cited("text", "launches.latency", rank=found.rank))],
         "p95": [(duration(found.latency.p95_ns), Cited("text", "launches.latency.p95", rank=found.rank))],
-        "queue": [(f"{found.depth_median:.0f}/{found.depth_max}", "text")],
+        "queue": [(_queued(found), "text")],
         "short": [(percent(ratio(found.short, found.kernels)), "text")],
     }
 

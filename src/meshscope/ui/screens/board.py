@@ -248,7 +248,7 @@ class Board(Screen[None]):
             caveat="" if view.panel.is_overall else self.scene.caveat,
         )
         is_last = view.panel.name == list(self._placed.panels)[-1]
-        page = f" {self._placed.page + 1} of {self._placed.pages}" if self._placed.pages > 1 and is_last else ""
+        page = f" page {self._placed.page + 1} of {self._placed.pages}" if self._placed.pages > 1 and is_last else ""
         is_focused = view.panel.name == self._focused
         view.show(frame, is_focused=is_focused, page=page, of=self._told_of(view.panel), lit_cell=self.lit_cell(view))
 

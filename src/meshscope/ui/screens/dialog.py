@@ -74,20 +74,20 @@ class Dialog(ModalScreen[T]):
 
 KEYS = (
     ("↑ ↓  j k", "choose a strategy"),
-    ("[  ]", "the strategy before, the next, whatever has the focus"),
-    ("tab  shift+tab", "choose a panel (or 1 … 9, 0, K P I; in K, g groups)"),
+    ("[  ]", "the strategy before, the next, from any panel"),
+    ("tab  shift+tab", "a panel (or 1 … 9, 0, K P I; in K, g groups)"),
     ("enter  m", "maximise the panel, and back"),
     ("f", "the findings; there ↑ ↓ choose one"),
-    ("t  c", "the timeline of all ranks; all strategies side by side"),
+    ("t  c", "the timeline; all strategies side by side"),
     ("e", "explain: arrows choose a number, enter opens it"),
     ("pgup  pgdn", "scroll the log"),
     ("", ""),
     ("space  < >", "pause, go on, at the end again; slower, faster"),
     ("← →", "seek (h l too); with shift, five times as far"),
-    ("home  end", "the beginning; the newest (L too): live again, or the end"),
+    ("home  end", "the beginning; the newest (L too), or the end"),
     ("", ""),
     ("p", "profile the next steps now (while a run is live)"),
-    ("y  x", "copy the selected row; export as CSV or JSON"),
+    ("y  x", "copy the selected row, or all; export CSV, JSON"),
     ("s", "save the screen as a picture or as plain text"),
     ("backspace", "back to the strategy, panel, held time before"),
     ("T", "light or dark"),
@@ -99,16 +99,16 @@ KEYS = (
 )
 TRACE_KEYS = (
     ("↑ ↓  j k", "choose a run"),
-    ("[  ]", "the run before, the next, whatever has the focus"),
-    ("tab  shift+tab", "choose a panel (or 1 … 9, K P I; in K, g groups)"),
+    ("[  ]", "the run before, the next, from any panel"),
+    ("tab  shift+tab", "a panel (or 1 … 9, K P I; in K, g groups)"),
     ("enter  m", "maximise the panel, and back"),
     ("f", "the findings; there ↑ ↓ choose one"),
     ("t", "the timeline of the run: lanes of all ranks"),
-    ("c", "the runs side by side: where a step goes in each; compare two"),
+    ("c", "the runs side by side; compare two"),
     ("e", "explain: arrows choose a number, enter opens it"),
     ("pgup  pgdn", "scroll what was read"),
     ("", ""),
-    ("y  x", "copy the selected row; export as CSV or JSON"),
+    ("y  x", "copy the selected row, or all; export CSV, JSON"),
     ("s", "save the screen as a picture or as plain text"),
     ("backspace", "back to the run and panel before"),
     ("T", "light or dark"),
@@ -120,10 +120,10 @@ TRACE_KEYS = (
 )
 MEANINGS = (
     ("compute", "computing, beside no communication"),
-    ("hidden", "communicating while computing goes on: costs nothing"),
+    ("hidden", "communicating beside computing: costs nothing"),
     ("exposed", "communicating while nothing computes: costs time"),
     ("copy", "moving memory, alone"),
-    ("idle", "neither; waiting for the host, for data or for others"),
+    ("idle", "neither; waiting for the host, data or others"),
 )
 
 

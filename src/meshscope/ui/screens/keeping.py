@@ -67,7 +67,8 @@ class Keeping(Jumping):
         else:
             rows = self._selected_rows(given)
             lines = as_tabs(rows)
-            what = f"{counted(len(rows.rows), 'row')} of “{panel.title}”, with headings"
+            every = "all " if len(rows.rows) == len(given.rows) > 1 else ""
+            what = f"{every}{counted(len(rows.rows), 'row')} of “{panel.title}”, with headings"
         self.app.copy_to_clipboard("\n".join(lines))
         tmux = f"; {clipboard.TMUX}" if os.environ.get("TMUX") else ""
         self.say(f"Copied {what}{clipboard.left_out(lines)}{tmux}.")
@@ -132,7 +133,12 @@ class Keeping(Jumping):
         yield Command("Findings", "Pitfalls that this run shows, by cost", partial(self.action_focus_named, "findings"),
                       "f")  # fmt: skip
         yield Command("Timeline", "Lanes of all ranks, span by span", self.action_timeline, "t")
-        yield Command("Copy the selected row", "With headings, to the clipboard of the terminal", self.action_copy, "y")
+        yield Command(
+            "Copy the selected row",
+            "All rows where none is selected; with headings",
+            self.action_copy,
+            "y",
+        )
         yield Command("Export the panel", "As CSV or JSON, at full precision", self.action_export, "x")
         yield Command("Save the screen", "As a picture or as plain text", self.action_save, "s")
         yield Command("Back", "To the strategy, panel and held time before", self.action_back, "bksp")
