@@ -26,6 +26,7 @@ from meshscope.recording.clock import Clock
 from meshscope.run import Opening
 from meshscope.ui.commanding import Commanding
 from meshscope.ui.driver import TALKING, TerminalDriver
+from meshscope.ui.later import later
 from meshscope.ui.look import Depth, Look, is_served
 from meshscope.ui.options import Options
 from meshscope.ui.playback import Playback, Reel
@@ -35,6 +36,7 @@ from meshscope.units import printable
 if TYPE_CHECKING:
     from meshscope.analysis.pairing import Changes
     from meshscope.ui.launching import Launcher
+    from meshscope.ui.screens.traces import Traces
 
 _SYSTEMS = {Depth.NONE: "standard", Depth.ANSI16: "standard", Depth.ANSI256: "256", Depth.TRUECOLOR: "truecolor"}
 _PATIENCE_S = 3.0
@@ -122,9 +124,15 @@ class MeshscopeApp(Commanding):
 
     def look_at_traces(self, opening: Opening) -> None:
         """Go on to the screen of traces that are opened by themselves."""
-        from meshscope.ui.screens.traces import Traces
+        screen = later(_traces, self.tell)
+        if screen is not None:
+            self.switch_screen(screen(opening, self.options.look, fps=self.options.fps))
 
-        self.switch_screen(Traces(opening, self.options.look, fps=self.options.fps))
+
+def _traces() -> type[Traces]:
+    from meshscope.ui.screens.traces import Traces
+
+    return Traces
 
 
 def _console(look: Look) -> Console:
@@ -174,10 +182,9 @@ def watch(
 
 def open_traces(opening: Opening, *, options: Options) -> str:
     """Show traces while they are read, until the user leaves; the line for the shell. Raises like :func:`watch`."""
-    from meshscope.ui.screens.traces import Traces
-
+    screen = _traces()
     try:
-        return run(MeshscopeApp(options, lambda _: Traces(opening, options.look, fps=options.fps)))
+        return run(MeshscopeApp(options, lambda _: screen(opening, options.look, fps=options.fps)))
     finally:
         opening.close()
 

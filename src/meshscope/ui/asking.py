@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from meshscope.errors import MeshscopeError
+from meshscope.ui.later import loading
 from meshscope.ui.panel import Panel
 from meshscope.ui.scene import Scene
 
@@ -119,7 +120,8 @@ class Asking:
     def _answered(self, key: Hashable, scene: Scene) -> Answered:
         begun_s = time.thread_time()
         try:
-            answer = self.panel.question(scene)
+            with loading():
+                answer = self.panel.question(scene)
             return Answered(scene.selected, key, answer, cost_s=time.thread_time() - begun_s)
         except MeshscopeError as error:
             return Answered(scene.selected, key, error=error)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import work
 from textual.app import ComposeResult
@@ -20,6 +20,7 @@ from meshscope.ui.absent import no_letter, no_panel
 from meshscope.ui.asking import Answered
 from meshscope.ui.canvas import Canvas
 from meshscope.ui.keybar import Grip
+from meshscope.ui.later import later
 from meshscope.ui.layout import Arrangement, Rect, arrangement
 from meshscope.ui.look import Look
 from meshscope.ui.marks.cells import Line, Piece, strip, strips
@@ -28,6 +29,9 @@ from meshscope.ui.panel import Frame, Panel
 from meshscope.ui.scene import Scene, moved
 from meshscope.ui.view import PanelView
 from meshscope.units import NS_PER_S
+
+if TYPE_CHECKING:
+    from meshscope.ui.screens.strategies import Strategies
 
 LEAST = (80, 24)
 _SAID_NS = 4 * NS_PER_S
@@ -384,9 +388,9 @@ class Board(Screen[None]):
         if self.scene.is_of_traces and len(self.scene.runs) < 2:
             self.say("There is one run only: nothing to compare it with.")
             return
-        from meshscope.ui.screens.strategies import Strategies
-
-        self.app.push_screen(Strategies(lambda: self.scene, self.look))
+        screen = later(_strategies, self.say)
+        if screen is not None:
+            self.app.push_screen(screen(lambda: self.scene, self.look))
 
     def action_redraw(self) -> None:
         self.refresh(layout=True)
@@ -395,3 +399,9 @@ class Board(Screen[None]):
         if message.panel.scrolls:
             self._scroll = max(self._scroll + message.by, 0)
             self._refresh()
+
+
+def _strategies() -> type[Strategies]:
+    from meshscope.ui.screens.strategies import Strategies
+
+    return Strategies

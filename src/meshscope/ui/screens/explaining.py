@@ -12,6 +12,7 @@ from meshscope.errors import InputError, MeshscopeError
 from meshscope.run import Run
 from meshscope.ui.asking import in_thread
 from meshscope.ui.keybar import pointed_at
+from meshscope.ui.later import later, loading
 from meshscope.ui.look import Look
 from meshscope.ui.marks.cells import Piece, named
 from meshscope.ui.marks.cited import Cell, Spot, moved
@@ -135,13 +136,13 @@ class Explaining(Timelining):
 
     def explain(self, cell: Cell) -> None:
         """Open a dialog for a number, and work it out beside the screen."""
-        # What explains is loaded once somebody asks: the first drawing does not wait for it.
-        from meshscope.ui.screens.explained import Explained
-
+        screen = later(_explaining, self.say)
+        if screen is None:
+            return
         name = cell.run or self.scene.selected
         rank = f", rank {cell.rank}" if cell.rank >= 0 else ""
         caveat = self.scene.looking_at(name).caveat
-        dialog = Explained(printable(f"{cell.number} of {name}{rank}"), self.look, caveat=caveat)
+        dialog = screen(printable(f"{cell.number} of {name}{rank}"), self.look, caveat=caveat)
         self.app.push_screen(dialog)
         self._work_out(dialog, cell, name, self.scene.runs)
 
@@ -162,13 +163,21 @@ class Explaining(Timelining):
         return pointed_at(keys, cell, cell.run or self.scene.selected, width)
 
 
-def _explained(runs: tuple[Run, ...], name: str, cell: Cell) -> Explanation | MeshscopeError:
-    from meshscope.analysis.explaining import explanations
+def _explaining() -> type[Explained]:
+    # Loaded once somebody asks: the first drawing does not wait for it.
+    from meshscope.ui.screens.explained import Explained
 
+    return Explained
+
+
+def _explained(runs: tuple[Run, ...], name: str, cell: Cell) -> Explanation | MeshscopeError:
     run = next((run for run in runs if run.name == name), None)
     if run is None:
         return InputError(f"{name} has not started yet.", hint="Its numbers appear with its first step.")
     try:
+        with loading():
+            from meshscope.analysis.explaining import explanations
+
         return next(iter(explanations(runs, cell.number, of=name, rank=cell.rank if cell.rank >= 0 else None)))
     except MeshscopeError as error:
         return error

@@ -15,6 +15,7 @@ from meshscope.spans import Window
 from meshscope.ui import header
 from meshscope.ui.absent import no_timeline
 from meshscope.ui.asking import in_thread
+from meshscope.ui.later import ChangedError, later, loading
 from meshscope.ui.look import Look
 from meshscope.ui.marks.cells import Piece
 from meshscope.ui.scene import Scene, so_far
@@ -62,9 +63,14 @@ class Timelining(Board):
 
     @work(exclusive=True, group="timeline")
     async def _open_timeline(self, run: Run, finding: Finding | None) -> None:
-        from meshscope.ui.screens.timeline import Timeline
-
-        subject = await in_thread(lambda: _subject(run))
+        screen = later(_timeline, self.say)
+        if screen is None:
+            return
+        try:
+            subject = await in_thread(lambda: _subject(run))
+        except ChangedError as error:
+            self.say(f"{error.message} {error.hint}")
+            return
         self.say("")
         if self.app.screen is not self:
             return
@@ -74,7 +80,7 @@ class Timelining(Board):
         self._laid = (run.name, run.windows)
         subject = replace(subject, badge=self._badge())
         kept = self._left_at.get(run.name)
-        self._timeline = Timeline(subject, self.look, folder=_folder(run), finding=finding, kept=kept)
+        self._timeline = screen(subject, self.look, folder=_folder(run), finding=finding, kept=kept)
         self.app.push_screen(self._timeline, self._left)
 
     def _left(self, _: None) -> None:
@@ -123,11 +129,18 @@ class Timelining(Board):
             self._is_laying = False
 
 
+def _timeline() -> type[Timeline]:
+    from meshscope.ui.screens.timeline import Timeline
+
+    return Timeline
+
+
 def _subject(run: Run) -> Subject | None:
     # Loaded once somebody looks: the first drawing does not wait for it.
-    from meshscope.analysis.lanes import lanes
-    from meshscope.analysis.waiting import waiting
-    from meshscope.ui.timeline.frame import Subject
+    with loading():
+        from meshscope.analysis.lanes import lanes
+        from meshscope.analysis.waiting import waiting
+        from meshscope.ui.timeline.frame import Subject
 
     found = lanes(run)
     return Subject(found, waiting(run), printable(run.name)) if found is not None else None
