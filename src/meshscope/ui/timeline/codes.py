@@ -135,6 +135,6 @@ def segments(found: Codes, look: Look) -> list[list[Segment]]:
     length = np.diff(np.append(at, lanes * columns))
     keys = (length << _LENGTH_BITS) | found.reshape(-1)[at]
     known = _runs(look)
-    drawn = [known[key] for key in keys.tolist()]
+    drawn = list(map(known.__getitem__, keys.tolist()))
     ends = np.searchsorted(at, np.arange(1, lanes + 1) * columns).tolist()
     return [drawn[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
