@@ -85,3 +85,4 @@ async def test_a_key_that_can_do_nothing_says_so_over_an_older_message(snapshot:
     assert "No panel 2 here (where a step goes, by rank): a " in found
     assert "There is no timeline" not in found
     assert "There is no clock here to move" in await shown(files, "right")
+    assert "No panel 2 here" not in await shown(files, "2", "4")

@@ -205,7 +205,7 @@ async def test_every_key_of_the_traces_screen_does_what_it_says(folder: Path) ->
             ("enter", {"maximised": False}), ("ctrl+l", {}), ("2", {"focused": "split"}),
             ("4", {"focused": "files"}), ("backspace", {"focused": "split"}),
             ("e", {"pointed": True}), ("left", {"pointed": True}), ("right", {"pointed": True}),
-            ("l", {"pointed": True}), ("escape", {"pointed": False}),
+            ("l", {"pointed": True}), ("h", {"pointed": True}), ("escape", {"pointed": False}),
         )  # fmt: skip
         there = tuple(step for step in THERE if step[0] in keys_of(Traces))
         for flow in (moving, there, OVER):

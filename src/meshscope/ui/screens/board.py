@@ -326,6 +326,7 @@ class Board(Screen[None]):
         self.scene = self.scene.looking_at(self.selected)
         self._scroll = 0
         self._picks.clear()
+        self._said = (0, "")
         self._refresh()
         self._ask()
 
@@ -368,6 +369,7 @@ class Board(Screen[None]):
 
     def focus_on(self, name: str) -> None:
         self._focused = name
+        self._said = (0, "")  # what was said of an earlier key says nothing of this place
         self._refresh()
         self._ask()
 

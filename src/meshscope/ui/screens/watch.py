@@ -143,6 +143,7 @@ class Watch(Keeping):
     # Keys
 
     def action_play(self) -> None:
+        self.say("")
         self.playback.toggle()
         self._tick()
 
