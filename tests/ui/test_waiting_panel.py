@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -58,12 +59,24 @@ def test_where_ranks_do_not_fit_the_latest_come_first_and_the_others_are_folded_
     shown = lines(answered(many(64)), SIZES["wide"])
     ranks = [line.split()[0] for line in shown if line.split() and line.split()[-1].endswith("/48")]
     assert ranks[:2] == ["5", "40"]
-    alone, bands = [int(name) for name in ranks if "–" not in name], [name for name in ranks if "–" in name]
-    assert len(alone) == 3
-    ends = [tuple(map(int, name.split("–"))) for name in bands]
-    assert ends == sorted(ends)
-    assert (ends[0][0], ends[-1][1]) == (0, 63)
+    rows = [line for line in shown if line.split() and line.split()[-1].endswith("/48")]
+    names = [re.split(r" [·░▒▓█]", line)[0].strip() for line in rows]
+    assert len([name for name in names if name.isdigit()]) == 3
+    assert sum(len_of(name) for name in names) == 64
     assert any("the latest of 8 ranks" in line for line in shown)
+
+
+def len_of(name: str) -> int:
+    """How many ranks a row stands for by its name."""
+    if counted := re.fullmatch(r"\d+…\d+ \((\d+)\)", name):
+        return int(counted[1])
+    return sum(int(high or low) - int(low) + 1 for low, high in re.findall(r"(\d+)(?:–(\d+))?", name))
+
+
+def test_a_row_of_folded_ranks_names_no_rank_that_has_a_row_of_its_own() -> None:
+    shown = lines(answered(many(64)), (118, 9))
+    assert not any(re.match(r" *0–63 ", line) for line in shown)
+    assert any(re.match(r" *\d+…63 \(\d+\) ", line) for line in shown)
 
 
 def test_without_colour_and_in_ascii_the_characters_alone_tell_how_late() -> None:

@@ -122,11 +122,9 @@ def named_late(found: RankWaits) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """``count`` ranks from ``first`` to ``last`` as one: in each step the latest of them, figures their medians."""
+    """``ranks``, in their order, as one: in each step the latest of them, figures their medians."""
 
-    first: int
-    last: int
-    count: int
+    ranks: tuple[int, ...]
     row: RankRow
 
 
@@ -152,7 +150,7 @@ def _band(rows: Sequence[RankRow]) -> Band:
         calls=round(calls),
         held_ns=held_ns,
     )
-    return Band(rows[0].rank, rows[-1].rank, len(rows), row)
+    return Band(tuple(found.rank for found in rows), row)
 
 
 def per_cell(steps: int, cells: int) -> int:

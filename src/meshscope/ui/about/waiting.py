@@ -12,7 +12,7 @@ HELP = Help(
     "Ranks × profiled steps: the darker a cell, the later that rank came to the step's collectives. The same "
     "collective is matched over ranks, and ranks' clocks are aligned on its ends.",
     columns=(
-        ("rank", "+n is the median of n ranks that find no room, the worst being shown"),
+        ("rank", "the worst; 1–9, or 1…9 (5) without four that have rows, are medians of ranks without room"),
         ("step", "first to last step of the strip; in all: no step is marked"),
         ("wait ms", "ms of a step it waits for others, added up over calls"),
         ("transfer ms", "ms of a step that remain once everybody has arrived"),

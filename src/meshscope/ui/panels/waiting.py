@@ -28,7 +28,7 @@ from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.profiled import suits
 from meshscope.ui.scene import Scene
 from meshscope.ui.words import steps_of
-from meshscope.units import UNKNOWN, counted, duration, milliseconds, printable
+from meshscope.units import UNKNOWN, counted, duration, milliseconds, printable, ranges
 
 _COLUMNS = (
     Column("rank", "rank", 6),
@@ -43,6 +43,9 @@ _LEVELS = (0.02, 0.05, 0.1, 0.2)
 
 _TALL, _TALLER = 8, 16
 """From how many lines on there is a note below, and another."""
+
+_LONGEST_NAME = 9
+"""Cells that the ranks of a row may take by their numbers."""
 
 _FEWEST_ROWS, _FEWEST_ALONE = 4, 3
 """Rows that are shown however long the sentence is, and ranks that stand by themselves however even all are."""
@@ -133,11 +136,14 @@ def _shown(answer: Lates, room: int) -> list[_Named]:
     if room == 1:
         return shown
     others = sorted(answer.worst[alone:], key=lambda row: row.rank)
-    return [*shown, *(_Named(_called(band), band.row, band.count) for band in bands(others, room - alone))]
+    return [*shown, *(_Named(_called(band), band.row, len(band.ranks)) for band in bands(others, room - alone))]
 
 
 def _called(band: Band) -> str:
-    return f"{band.first}–{band.last}" if band.count > 1 else str(band.first)
+    """Every rank of it, since those that stand by themselves may lie between; their number where that is too long."""
+    named = ranges(band.ranks)
+    first, last = band.ranks[0], band.ranks[-1]
+    return named if len(named) <= _LONGEST_NAME else f"{first}…{last} ({len(band.ranks)})"
 
 
 def _heading(found: RankWaits, columns: tuple[Placed, ...]) -> list[Piece]:
