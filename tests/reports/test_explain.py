@@ -16,10 +16,12 @@ from made_spans import kernel, window
 from meshscope.analysis.explaining import explainable, explanations, groups
 from meshscope.analysis.explaining.figure import OPERATIONS, Figure
 from meshscope.analysis.explaining.number import Asked, Case, Number
+from meshscope.analysis.explaining.words import formulas
 from meshscope.analysis.overlap import overlap
 from meshscope.discovery import bundled
 from meshscope.recording.entries import MemoryMeasured
 from meshscope.reports.analysis_json import analysis
+from meshscope.reports.columns import narrowed as terminal
 from meshscope.reports.explain_json import explain_json, numbers_json
 from meshscope.reports.explain_text import explain_report, numbers_report
 from meshscope.run import Gallery, Run, open_traces
@@ -217,13 +219,40 @@ def test_the_json_has_the_same_and_every_part(golden: Callable[[str, str], None]
     golden("explain.json", text)
 
 
-def test_the_list_has_a_line_for_each_number_and_fits() -> None:
+def test_the_list_has_an_entry_for_each_number_and_says_all_of_it_in_the_room_there_is() -> None:
     found = explainable((timeline(DRAWN),))
     text = numbers_report(found, ["ddp"], encoding="utf-8")
-    listed = [line.split()[0] for line in text.splitlines() if line.startswith("  ")]
+    listed = [line.split()[0] for line in text.splitlines() if re.match(r"  \S", line)]
     assert listed == [number.name for _, numbers in found for number in numbers]
     assert max(map(len, text.splitlines())) <= 80
     assert [one["name"] for one in json.loads(numbers_json(found))["numbers"]] == listed
+    together = " ".join(text.split())
+    assert all(" ".join(number.definition.split()) in together for _, numbers in found for number in numbers)
+    for group in text.split("\n\n"):
+        heads = [re.match(r"  \S+ +(?=\S)", line) for line in group.splitlines()]
+        assert len({head.end() for head in heads if head}) <= 1, group
+
+
+def test_the_list_uses_a_wide_terminal() -> None:
+    found = explainable((timeline(DRAWN),))
+    with terminal(140):
+        lines = numbers_report(found, ["ddp"], encoding="utf-8").splitlines()
+    assert 80 < max(map(len, lines)) <= 140
+    assert len(lines) < len(numbers_report(found, ["ddp"], encoding="utf-8").splitlines())
+
+
+def test_what_is_counted_is_said_once_and_in_its_number() -> None:
+    calls, steps = Figure("calls in complete steps", 1, "calls"), Figure("steps, over ranks", 1, "steps")
+    made_of = Figure(
+        "calls in a step", 1.5, "calls", "quotient", (Figure("calls in complete steps", 3, "calls"), steps)
+    )
+    assert formulas(made_of) == ["1.5 calls in a step = 3 calls in complete steps / 1 step, over ranks"]
+    assert formulas(calls) == ["1 call in complete steps"]
+    assert formulas(Figure("passes", 1, "passes")) == ["1 pass"]
+    assert formulas(Figure("rank 0", 2, "calls")) == ["2 calls rank 0"]
+    one = folded(windows=[window([kernel(0, 15, name="gemm"), kernel(20, 29, name="relu")])])
+    (found,) = explanations((one,), "operations.gemm")
+    assert "made of 1 call:" in explain_report([found], encoding="utf-8")
 
 
 def test_a_name_that_the_list_cut_can_be_asked_for_as_it_stands_there() -> None:

@@ -19,15 +19,15 @@ _ASCII = str.maketrans({
 })  # fmt: skip
 
 
-def room() -> int:
-    """How wide lines of text may be: 80 characters where nobody said otherwise."""
-    return _room.get()
+def room(most: int = WIDTH) -> int:
+    """How wide lines of text may be: as wide as the terminal, 80 characters elsewhere, and never more than ``most``."""
+    return min(_room.get(), most)
 
 
 @contextmanager
 def narrowed(columns: int | None) -> Iterator[None]:
-    """Text is wrapped for a terminal of so many columns (None: it goes elsewhere), never wider than 80."""
-    token = _room.set(WIDTH if columns is None else min(max(columns, NARROWEST), WIDTH))
+    """Text is wrapped for a terminal of so many columns (None: it goes elsewhere)."""
+    token = _room.set(WIDTH if columns is None else max(columns, NARROWEST))
     try:
         yield
     finally:

@@ -13,7 +13,11 @@ from meshscope.reports.columns import encodable, room
 from meshscope.units import printable
 
 _INDENT = "    "
-_NAMES, _LEAST = 20, 20
+_WIDEST = 160
+"""A list of names and what they are is read across, and uses more of a wide terminal than sentences do."""
+
+_NAMES_FRAC = 0.4
+"""Names take at most so much of a line; a longer one stands above what it means."""
 
 
 def explain_report(found: Sequence[Explanation], *, encoding: str | None = None) -> str:
@@ -29,24 +33,28 @@ def explain_report(found: Sequence[Explanation], *, encoding: str | None = None)
 def numbers_report(
     found: Sequence[tuple[Group, Sequence[Number]]], runs: Sequence[str], *, encoding: str | None = None
 ) -> str:
-    """What can be explained, by group, a line each."""
+    """What can be explained, by group: names to the left, what they mean to the right."""
     lines: list[str] = []
-    longest = min(max((len(number.name) for _, numbers in found for number in numbers), default=0), _NAMES)
+    most = int(room(_WIDEST) * _NAMES_FRAC)
     for group, numbers in found:
-        lines += ["", group.title]
-        for number in numbers:
-            lines.append(_listed(number, longest))
+        width = max((len(name) for number in numbers if len(name := printable(number.name)) <= most), default=0)
+        lines += ["", group.title, *(line for number in numbers for line in _listed(number, width or most // 2))]
     lines += ["", *textwrap.wrap(f"Ask of one of them: meshscope explain PATH NAME. Runs: {', '.join(runs)}.", room())]
     return _shown(lines, encoding)
 
 
-def _listed(number: Number, width: int) -> str:
+def _listed(number: Number, width: int) -> list[str]:
     """A name that finds no room is cut: it can be asked for as it stands here."""
-    name = printable(number.name)
-    if len(name) > room() - _LEAST:
-        return "  " + (name if len(name) <= room() - 2 else name[: room() - 2 - len(CUT)] + CUT)
-    head = f"  {name:<{width}}  "
-    return head + textwrap.shorten(printable(number.definition), room() - len(head), placeholder=" …")
+    name, across = printable(number.name), room(_WIDEST)
+    name = name if len(name) <= across - 2 else name[: across - 2 - len(CUT)] + CUT
+    indent = " " * (width + 4)
+    said = textwrap.wrap(
+        printable(number.definition), max(across, width + 24), initial_indent=indent, subsequent_indent=indent
+    )
+    if len(name) > width:
+        return [f"  {name}", *said]
+    first, *others = said or [""]
+    return [f"  {name:<{width}}  {first.strip()}".rstrip(), *others]
 
 
 def _wrapped(said: Said) -> list[str]:

@@ -64,7 +64,7 @@ def _case(at: int, row: CollectiveTotal, rows: tuple[Row, ...], rank: int, what:
 def _figure(rows: tuple[Row, ...], rank: int, what: str) -> Figure:
     if what == "last":
         mine = [(window, met) for window, _, met in rows if window.rank == rank]
-        return over_windows("came last", mine, lambda met: met.last, "calls")
+        return over_windows("calls that it came last to", mine, lambda met: met.last, "calls")
     waited = [(window, met) for window, _, met in rows if met.late_ns.get(rank)]
     return over_windows("the others waited", waited, lambda met: met.late_ns[rank])
 

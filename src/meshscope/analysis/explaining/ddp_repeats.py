@@ -102,7 +102,7 @@ def _narrowed(asked: Asked, window: Window, found: tuple[Ints, Intervals]) -> tu
 def _pace(windows: Sequence[Window], name: str) -> Figure | None:
     synced = [(window, [one for one in passes(window) if len(one.row)]) for window in windows]
     inside = over_windows("passes in complete steps", synced, _in_steps, "passes")
-    steps = over_windows("steps of ranks", [(window, window) for window in windows], _steps, "steps")
+    steps = over_windows("steps, over ranks", [(window, window) for window in windows], _steps, "steps")
     if not steps.value:
         return None
     each = made("passes in a step", QUOTIENT, inside, steps, unit="passes")

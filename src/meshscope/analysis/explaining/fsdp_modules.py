@@ -134,7 +134,7 @@ def _figure(asked: Asked, name: str, found: _Found) -> Figure | str:
         return made("exposed", DIFFERENCE, _sum("busy", found), _sum("hidden", found))
     if name == "per_step":
         windows = [window for window in asked_of(asked) if moved(window)]
-        steps = over_windows("steps of ranks", [(window, window) for window in windows], _steps, "steps")
+        steps = over_windows("steps, over ranks", [(window, window) for window in windows], _steps, "steps")
         if not steps.value:
             return "no step lies wholly in a window"
         return made("calls in a step", QUOTIENT, _sum("count", found), steps, unit="calls")

@@ -47,7 +47,7 @@ def numbers(run: Run) -> tuple[Number, ...]:
         Number(
             f"memory.{name.replace(' ', '_')}",
             "bytes",
-            f"What the {name} of a rank take, at the newest measurement or at the peak of an allocator's record.",
+            f"The memory of a rank's {name}, at the newest measurement or at the peak of an allocator's record.",
             "every other category",
             partial(_category_cases, name=name),
             (f"memory.categories.{name}", name, f"memory.categories.{name}.bytes"),

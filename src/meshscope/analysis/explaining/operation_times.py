@@ -197,7 +197,7 @@ def _mean(asked: Asked, what: str, found: _Found, everything: _Found) -> Figure 
     """Of the mean complete step of a rank: calls count in the step in which they begin."""
     windows = [window for window in asked_of(asked) if window.device_kind != "none"]
     steps = over_windows(
-        "steps of ranks", [(window, window) for window in windows], lambda one: len(one.steps), "steps"
+        "steps, over ranks", [(window, window) for window in windows], lambda one: len(one.steps), "steps"
     )
     if not steps.value:
         return None

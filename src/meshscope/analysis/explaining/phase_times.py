@@ -136,7 +136,7 @@ def _busy(what: str, part: _Of) -> int:
 
 def _figure(asked: Asked, found: _Found, what: str) -> Figure | None:
     if what == "count":
-        return over_windows("its work", found, lambda part: part.works, "pieces of work")
+        return over_windows("pieces of work", found, lambda part: part.works, "pieces of work")
     if what == "per_step":
         return _mean(found)
     if what != "share":
@@ -148,7 +148,7 @@ def _figure(asked: Asked, found: _Found, what: str) -> Figure | None:
 
 
 def _mean(found: _Found) -> Figure | None:
-    steps = over_windows("steps of ranks", [(window, window) for window, _ in found], _steps, "steps")
+    steps = over_windows("steps, over ranks", [(window, window) for window, _ in found], _steps, "steps")
     inside = [(window, part.busy & stepped(window)) for window, part in found]
     total = over_windows("busy in complete steps", inside, _length_ns)
     return made("in a step", QUOTIENT, total, steps) if steps.value else None

@@ -173,7 +173,7 @@ def _cases(asked: Asked, *, source: str, scope: str, what: str) -> tuple[Case, .
 def _figure(what: str, mine: _Found, everything: _Found) -> Figure | None:
     total = over_windows("its work", mine, lambda told: int(told.weight_ns.sum()))
     if what == "count":
-        return over_windows("its work", mine, lambda told: len(told.row), "pieces of work")
+        return over_windows("pieces of work", mine, lambda told: len(told.row), "pieces of work")
     if what == "per_step":
         return _mean(mine, everything)
     if what == "backward":
@@ -185,7 +185,7 @@ def _figure(what: str, mine: _Found, everything: _Found) -> Figure | None:
 
 
 def _mean(mine: _Found, everything: _Found) -> Figure | None:
-    steps = over_windows("steps of ranks", [(window, window) for window, _ in everything], _steps, "steps")
+    steps = over_windows("steps, over ranks", [(window, window) for window, _ in everything], _steps, "steps")
     inside = [(window, _kept(told, begun_in_steps(window, window.spans.start_ns[told.row]))) for window, told in mine]
     total = over_windows("its work in complete steps", inside, lambda told: int(told.weight_ns.sum()))
     return made("in a step", QUOTIENT, total, steps) if steps.value else None

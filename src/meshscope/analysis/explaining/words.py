@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -22,7 +23,9 @@ from meshscope.units import NS_PER_S, counted, duration, percent, printable, ran
 
 MOST_CASES, MOST_PLACES, MOST_PARTS, MOST_RULES = 8, 4, 6, 6
 _NAME = 72
-_NOUNS = ("steps", "calls", "ranks", "tokens", "windows", "samples")
+_PLURAL = re.compile(
+    r"\b(?:(step|call|rank|token|window|sample|span|kernel|broadcast|piece|all-reduce|event)s|(pass|search|stretch)es)\b"
+)
 _SIGNS = {SUM: "+", DIFFERENCE: "−", PRODUCT: "×", QUOTIENT: "/", ROUNDED_QUOTIENT: "/", RATE: "/"}
 
 
@@ -62,7 +65,10 @@ def exact(value: float, unit: str = "") -> str:
 
 
 def _noun(value: float, unit: str) -> str:
-    return unit.removesuffix("s") if value == 1 and unit in _NOUNS else unit
+    """What is counted, of one in the singular: ``pieces of work`` and ``all-reduces that were`` as well."""
+    if value != 1:
+        return unit
+    return _PLURAL.sub(lambda plural: plural[1] or plural[2], unit, count=1).replace(" that were ", " that was ")
 
 
 def paragraphs(found: Explanation) -> list[Said]:
@@ -118,8 +124,12 @@ def _worked(figure: Figure, lines: dict[str, None]) -> None:
 
 
 def _named(figure: Figure) -> str:
+    """With its unit once: what names the calls that it counts counts no calls of calls."""
+    name = printable(figure.name)
+    if figure.unit and figure.unit in name and _PLURAL.search(figure.unit):
+        return f"{exact(figure.value)} {_noun(figure.value, name)}"
     value = exact(figure.value, figure.unit)
-    return value if figure.name == figure.unit else f"{value} {printable(figure.name)}"
+    return value if name == figure.unit else f"{value} {name}"
 
 
 def _written(figure: Figure) -> Sequence[Figure]:
@@ -177,7 +187,7 @@ def _second(time_ns: int) -> str:
 
 
 def _evidence(found: Evidence) -> Iterator[Said]:
-    yield Said(f"made of {exact(found.count)} {found.what}{':' if found.rules else ''}", 1)
+    yield Said(f"made of {exact(found.count)} {_noun(found.count, found.what)}{':' if found.rules else ''}", 1)
     for rule in found.rules[:MOST_RULES]:
         yield Said(_rule(rule), 2)
     if len(found.rules) > MOST_RULES:

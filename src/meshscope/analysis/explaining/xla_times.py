@@ -22,7 +22,7 @@ _SAID = {
     "count": ("count", "calls", "How many NAME calls there are, over all devices"),
     "per_step": ("per_step", "calls", "The NAME calls of a device for each complete step"),
     "busy": ("busy_ns", "ns", "The time of NAME calls, added up over calls and devices"),
-    "exposed": ("exposed_ns", "ns", "The time in which a NAME runs on a device and nothing is computed there"),
+    "exposed": ("exposed_ns", "ns", "The time in which NAME runs on a device and nothing is computed there"),
     "median": ("median_ns", "ns", "The length that half of the NAME calls do not exceed"),
     "sized": ("sized", "calls", "How many NAME calls tell their size"),
     "small": ("small", "calls", f"How many NAME calls move less than {size(SMALL_BYTES)}"),
@@ -125,7 +125,7 @@ def _figure(asked: Asked, what: str, found: _Found) -> Figure | None:
     if what in _SUMS:
         return over_windows(what, found, _SUMS[what], _SAID[what][1])
     if what == "per_step":
-        steps = over_windows("steps of devices", [(one, one) for one in _windows(asked)], _steps, "steps")
+        steps = over_windows("steps, over devices", [(one, one) for one in _windows(asked)], _steps, "steps")
         calls = over_windows("calls", found, _SUMS["count"], "calls")
         return made("calls in a step", QUOTIENT, calls, steps, unit="calls") if steps.value else None
     each = [
