@@ -62,3 +62,8 @@ def test_whole_numbers_are_told_as_ranges() -> None:
     assert units.ranges([2, 5, 6, 7]) == "2, 5–7"
     assert units.ranges(range(0, 10, 2), most=3) == "…, 4, 6, 8"
     assert units.ranges([]) == ""
+
+
+def test_a_reach_whose_ends_read_alike_is_one_value() -> None:
+    assert units.reach(units.size(27_480_000), units.size(27_520_000)) == "27.5 MB"
+    assert units.reach("27.4 MB", "27.5 MB") == "27.4 MB to 27.5 MB"

@@ -90,6 +90,11 @@ def ranges(values: Iterable[int], most: int | None = None) -> str:
     return ", ".join(words if most is None or len(words) <= most else ["…", *words[-most:]])
 
 
+def reach(low: str, high: str) -> str:
+    """From one written value to another; the value alone where both read alike: ``"27.5 MB"``."""
+    return low if low == high else f"{low} to {high}"
+
+
 def printable(text: str) -> str:
     """Text from outside in which nothing can steer a terminal, and of which every terminal knows how wide it is.
 

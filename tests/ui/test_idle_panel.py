@@ -128,7 +128,7 @@ def test_many_ranks_scroll_and_the_rest_is_one_row() -> None:
     crowded = dataclasses.replace(answer, shares=dataclasses.replace(answer.shares, ranks=many))
     shown = lines(crowded, (71, 12), picked=40)
     assert any(line.startswith("▸  40") for line in shown)
-    assert any("more: 26.0 to 26.0 ms idle" in line for line in shown)
+    assert any("more: 26.0 ms idle each" in line for line in shown)
 
 
 def test_of_many_ranks_the_most_idle_come_first_and_all_of_the_room_is_used() -> None:

@@ -302,3 +302,12 @@ def test_a_panel_that_cannot_say_gives_the_reason() -> None:
 def test_promises_fit_their_panel_and_titles_their_line(panel: Panel) -> None:
     assert cell_len(panel.title) <= 32
     assert panel.promise.endswith(".")
+
+
+@pytest.mark.parametrize("width", [28, 36, 44, 60, 100])
+def test_what_is_said_of_the_most_exposed_collective_names_it_at_every_width(whole: Path, width: int) -> None:
+    (panel,) = (panel for panel in PANELS if panel.name == "overlap")
+    overlaps = panel.question(scene(whole, *STATES["sharded"]))
+    first = panel.draw(overlaps, Frame(width, 12))[0].text
+    assert overlaps.kinds[0].name in first
+    assert "exposed" in first.lower()

@@ -16,7 +16,7 @@ from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.sparkline import sparkline
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
-from meshscope.units import UNKNOWN, counted, percent, printable, size
+from meshscope.units import UNKNOWN, counted, percent, printable, reach, size
 
 # The fields in the order of what people look for first, and what they are called where room is short; any other
 # follows by its own name. A capacity is no reading of its own: it is the top of the field it belongs to.
@@ -122,7 +122,7 @@ def _grouped(answer: Sensors, room: int, frame: Frame) -> list[Line]:
     for group, furthest in each:
         lines.append(_group(group, answer, name, frame))
         for reading in furthest:
-            lines += _field(reading, _capacity(reading, answer), name, 1, frame, indent=" ", reach=_REACH)
+            lines += _field(reading, _capacity(reading, answer), name, 1, frame, indent=" ", beside=_REACH)
     if len(groups) < len(answer.groups):
         return [*lines, [(f" … {len(answer.groups) - len(groups)} more fields", "quiet")]]
     if any(furthest for _, furthest in each) and len(lines) < room:
@@ -164,10 +164,10 @@ def _group(group: DeviceGroup, answer: Sensors, name: int, frame: Frame) -> Line
     """The mean over devices as it went, and where the newest readings lie."""
     if len(group.members) == 1:
         (reading,) = group.members
-        return _field(reading, _capacity(reading, answer), name, 1, frame, reach=_REACH)[0]
+        return _field(reading, _capacity(reading, answer), name, 1, frame, beside=_REACH)[0]
     figure = right(value(group.median, group.field), _FIGURE)
-    reach = f"{value(group.minimum, group.field)} to {value(group.maximum, group.field)}"
-    tail = right(reach, _REACH) if frame.width >= 60 else ""
+    least_to_most = reach(value(group.minimum, group.field), value(group.maximum, group.field))
+    tail = right(least_to_most, _REACH) if frame.width >= 60 else ""
     room = max(frame.width - name - 2 - len(figure) - len(tail), 4)
     high = max(_top(reading) for reading in group.members)
     (bar,) = sparkline(group.value, room, frame.look, low=0.0, high=high)
@@ -175,12 +175,12 @@ def _group(group: DeviceGroup, answer: Sensors, name: int, frame: Frame) -> Line
 
 
 def _field(
-    reading: DeviceField, capacity: float, name: int, tall: int, frame: Frame, *, indent: str = "", reach: int = _TAIL
+    reading: DeviceField, capacity: float, name: int, tall: int, frame: Frame, *, indent: str = "", beside: int = _TAIL
 ) -> list[Line]:
     """One reading in ``tall`` lines, the last of them blank where there is more than one."""
     figure = right(value(reading.last, reading.field), _FIGURE)
     most = f"of {value(capacity, reading.field)}" if not math.isnan(capacity) else ""
-    tail = right(most or f"max {value(reading.maximum, reading.field)}", reach) if frame.width >= 60 else ""
+    tail = right(most or f"max {value(reading.maximum, reading.field)}", beside) if frame.width >= 60 else ""
     room = max(frame.width - name - 2 - len(figure) - len(tail), 4)
     high = _top(reading) if math.isnan(capacity) else capacity
     bars = sparkline(reading.value, room, frame.look, low=0.0, high=high, height=max(tall - 1, 1))

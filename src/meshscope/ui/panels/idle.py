@@ -30,7 +30,7 @@ from meshscope.ui.panel import Frame, Fresh, Panel, note
 from meshscope.ui.panels.idle_rows import DIVIDER, FEW, columns_of, detail, rank_row
 from meshscope.ui.profiled import UNASKED, Profiled, depends, empty, profiled, suits
 from meshscope.ui.scene import Scene
-from meshscope.units import counted, milliseconds, percent, printable, ranges, ratio
+from meshscope.units import counted, milliseconds, percent, printable, ranges, ratio, reach
 
 MEANINGS = {
     HOST: ("host", "host late"),
@@ -119,7 +119,8 @@ def _rows(ranks: tuple[RankIdle, ...], at: int, room: int, columns: tuple[Placed
     rest = [one for number, one in enumerate(ranks) if not first <= number < first + seen]
     if rest and room > 1:
         idle_ns = [one.idle_ns for one in rest]
-        words = f"   {len(rest)} more: {milliseconds(min(idle_ns))} to {milliseconds(max(idle_ns))} ms idle"
+        least_to_most = reach(milliseconds(min(idle_ns)), milliseconds(max(idle_ns)))
+        words = f"   {len(rest)} more: {least_to_most} ms idle each"
         lines.append([(words, "quiet")])
     return lines
 

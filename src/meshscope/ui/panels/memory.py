@@ -21,7 +21,7 @@ from meshscope.ui.marks.sparkline import stretched
 from meshscope.ui.palette import TEXTURES, texture
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
-from meshscope.units import UNKNOWN, duration, percent, printable, ratio, size
+from meshscope.units import UNKNOWN, duration, percent, printable, ratio, reach, size
 
 _FIGURE = 9
 _SLICES = 240
@@ -145,10 +145,12 @@ def _more(rest: tuple[RankMemory, ...], frame: Frame) -> str:
     more = f"  … {len(rest)} more ranks"
     if not peaks:
         return more
-    reach = f"{size(peaks[0])} to {size(peaks[-1])}"
+    low, high = size(peaks[0]), size(peaks[-1])
+    if low == high:
+        return longest((f"{more} with peaks of {low} each", f"  … {len(rest)} more: {low} each"), frame.width)
     middle = f", median {size(peaks[(len(peaks) - 1) // 2])}"
-    brief = f"  … {len(rest)} more: {reach}"
-    return longest((f"{more} with peaks of {reach}{middle}", f"{brief}{middle}", brief), frame.width)
+    brief = f"  … {len(rest)} more: {reach(low, high)}"
+    return longest((f"{more} with peaks of {reach(low, high)}{middle}", f"{brief}{middle}", brief), frame.width)
 
 
 def _ordered(rank: RankMemory) -> list[Category]:

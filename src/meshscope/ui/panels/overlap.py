@@ -18,7 +18,7 @@ from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.profiled import suits
 from meshscope.ui.scene import Scene
 from meshscope.ui.words import whole_percent
-from meshscope.units import UNKNOWN, counted, milliseconds, percent, printable, ratio, size
+from meshscope.units import UNKNOWN, counted, milliseconds, percent, printable, ratio, reach, size
 
 _COLUMNS = (
     Column("name", " collective", 15, is_text=True, grows=True, most=16),
@@ -102,7 +102,8 @@ def _reading(kind: CollectiveOverlap, width: int) -> str:
     share = percent(ratio(kind.exposed_ns, kind.busy_ns))
     most = f"Most exposed: {name}, {exposed} of its {busy} ms ({share})"
     each = " in a step of a rank" if kind.steps else " in a window of a rank"
-    return longest((most + each, most, f"exposed: {exposed} of {busy} ms ({share})"), width)
+    short = f"{name} exposed: {exposed} of {busy} ms"
+    return longest((most + each, most, f"{short} ({share})", short, f"{name} {share} exposed"), width)
 
 
 def _by_rank(answer: Overlaps, longest_ns: float, columns: tuple[Placed, ...], frame: Frame, room: int) -> list[Line]:
@@ -116,8 +117,8 @@ def _by_rank(answer: Overlaps, longest_ns: float, columns: tuple[Placed, ...], f
     lines += [_kind(one, f" {one.ranks[0]}", longest_ns, columns, frame, is_cited=False) for one in shown]
     rest = [one.exposed_ns for one in ranks[len(shown) :]]
     if rest:
-        reach = f"{milliseconds(min(rest))} to {milliseconds(max(rest))} ms exposed"
-        lines.append([(clip(f"  … {len(rest)} more: {reach}", frame.width), "quiet")])
+        least_to_most = reach(milliseconds(min(rest)), milliseconds(max(rest)))
+        lines.append([(clip(f"  … {len(rest)} more: {least_to_most} ms exposed each", frame.width), "quiet")])
     return lines
 
 

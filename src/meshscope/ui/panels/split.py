@@ -18,7 +18,7 @@ from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.profiled import suits
 from meshscope.ui.scene import Scene, version
 from meshscope.ui.words import steps_of
-from meshscope.units import UNKNOWN, counted, duration, milliseconds, percent, printable, ratio
+from meshscope.units import UNKNOWN, counted, duration, milliseconds, percent, printable, ratio, reach
 
 _FIGURE, _TALL = 8, 6
 # Time under the profiler is no step time: its column must not be taken for one.
@@ -148,9 +148,9 @@ def _rest(others: str, rest: list[Breakdown], frame: Frame) -> str:
     known = [part.span_ns for part in rest]
     if not known:
         return f"… {others[1:]} more"
-    reach = f"{others}: the mean of more, {duration(min(known))} to {duration(max(known))}"
+    said = f"{others}: the mean of more, {reach(duration(min(known)), duration(max(known)))}"
     return longest(
-        (f"{reach}; above who waits least for others", f"{reach}; above who waits least", reach), frame.width - 1
+        (f"{said}; above who waits least for others", f"{said}; above who waits least", said), frame.width - 1
     )
 
 
