@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import made
+import numpy as np
 import pytest
 from rich.cells import cell_len
 from textual.strip import Strip
@@ -311,3 +312,14 @@ def test_what_is_said_of_the_most_exposed_collective_names_it_at_every_width(who
     first = panel.draw(overlaps, Frame(width, 12))[0].text
     assert overlaps.kinds[0].name in first
     assert "exposed" in first.lower()
+
+
+def test_the_throughput_is_named_and_its_scale_is_the_same_at_every_width(whole: Path) -> None:
+    (panel,) = (panel for panel in PANELS if panel.name == "steptime")
+    pace = panel.question(scene(whole, *STATES["ended"]))
+    least = set()
+    for width in (37, 71, 118):
+        shown = [strip.text for strip in panel.draw(pace, Frame(width, 14))]
+        at = next(number for number, line in enumerate(shown) if "samples/s of the same steps" in line)
+        least.add(shown[at + 2].split()[0])
+    assert least == {f"{np.nanquantile(pace.samples_per_s, 0.05):.0f}"}

@@ -18,7 +18,7 @@ HELP = Help(
         ("first", "ms of the first step, its compiling included"),
         ("compiling", "before and within the first step, the slowest rank"),
         ("profiled", "▴ marks steps under the profiler; they are in no mean"),
-        ("samples/s", "global batch over step time"),
+        ("samples/s", "global batch over step time; drawn from the 5th percentile of all steps to the most"),
         ("tokens/s", "the same in tokens"),
         ("loss", "of the newest step, mean over ranks that tell it"),
         ("waits for data", "share of a step spent waiting for its batch"),

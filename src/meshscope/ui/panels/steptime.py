@@ -12,7 +12,7 @@ from textual.strip import Strip
 from meshscope.analysis.steps import Steps, steps
 from meshscope.ui.about import steptime as about
 from meshscope.ui.marks.axis import across
-from meshscope.ui.marks.cells import Line, Piece, cells, ends, right, strips
+from meshscope.ui.marks.cells import Line, Piece, cells, clip, ends, right, strips
 from meshscope.ui.marks.chart import Columns, area, columns, marks
 from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.dots import dotted
@@ -23,6 +23,7 @@ from meshscope.ui.words import spread
 from meshscope.units import NS_PER_MS, NS_PER_S, counted, duration, milliseconds, percent, rate
 
 _GUTTER = 6
+_THROUGHPUT = " samples/s of the same steps"
 _WITH_AXIS, _ROOMY, _TALL_LOSS = 10, 18, 3
 """From how many lines on steps are numbered, and the loss is drawn in so many of them."""
 
@@ -62,13 +63,16 @@ def draw(pace: Pace, frame: Frame) -> list[Strip]:
     tall = max(frame.height // 5, 1)
     loss = _loss(found, width, frame) if frame.height >= _ROOMY else []
     axis: list[Line] = [_across(found, width)] if frame.height >= _WITH_AXIS else []
-    room = max(frame.height - 3 - len(axis) - tall - len(loss), 1)
+    throughput = _throughput(pace, width, tall, frame)
+    if throughput and frame.height >= _WITH_AXIS:
+        throughput.insert(0, [(clip(_THROUGHPUT, frame.width), "quiet")])
+    room = max(frame.height - 3 - len(axis) - max(len(throughput), tall) - len(loss), 1)
     lines: list[Line] = [_summary(found, frame)]
     chart = area(given, room, frame.look, top=_top(found, given), label=_label, gutter=_GUTTER, role="gauge",
                  marked_role="profiled")  # fmt: skip
     lines += chart
     lines += [_axis(given, found), *axis]
-    lines += _throughput(pace, width, tall, frame)
+    lines += throughput
     lines += loss
     lines.append(_under(found, frame))
     return strips(lines, frame.width, frame.height, frame.look)
@@ -163,7 +167,8 @@ def _throughput(pace: Pace, width: int, tall: int, frame: Frame) -> list[Line]:
     if not len(known):
         return []
     # The first steps are slow by nature; the scale is for those that follow.
-    low, high = float(np.quantile(known, 0.05)), float(known.max())
+    # By steps and not by columns, so that it does not hang on how wide the chart is.
+    low, high = float(np.nanquantile(pace.samples_per_s, 0.05)), float(known.max())
     so_far = given.value[: int(np.flatnonzero(~np.isnan(given.value))[-1]) + 1]
     bars = skyline(so_far, width, frame.look, low=low, high=high, height=tall)
     marked = {0: high, tall - 1: low} if tall > 1 else {}
