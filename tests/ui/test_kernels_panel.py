@@ -99,6 +99,17 @@ def test_what_it_shows_is_what_analyze_says(strategy: str) -> None:
     assert f"{milliseconds(first.ns)} of {milliseconds(by_name.of_ns)} ms of device work a step" in shown
 
 
+def test_a_bar_has_the_texture_of_what_it_is() -> None:
+    answer = answered(fed())
+    shown = lines(answer, SIZES["widest"])
+    (collective,) = (row for row in answer.grouping.rows if row.kind == "collective")
+    # It takes 25 ms, on the late rank 15, of which 15 are beside no compute on each.
+    assert collective.exposed_frac == pytest.approx(4 * 15 / (3 * 25 + 15))
+    assert any("▚" in line and line.startswith(" Memcpy") for line in shown)
+    assert any("▒" in line and "░" in line and "█" not in line for line in shown if "nccl:all_reduce" in line)
+    assert any("█ compute  ▒ hidden  ░ exposed  ▚ copy" in line for line in shown)
+
+
 def test_turning_goes_round_and_each_grouping_adds_up() -> None:
     answer = answered(fed())
     ways = [turned(answer, turn).grouping.by for turn in range(5)]

@@ -13,6 +13,7 @@ HELP = Help(
     "module or scope and by phase, where the traces tell any.",
     columns=(
         ("kernel or operator", "its name; scope, module or phase where it is grouped by that"),
+        ("bar", "in the texture of compute or copies; of a collective what hides under compute and what does not"),
         ("ms/step", "time in a step, calls added up (ms: in all, where no step is marked)"),
         ("share", "that time as a share of the time of all rows, added up"),
         ("calls", "in a step, mean over ranks and steps"),

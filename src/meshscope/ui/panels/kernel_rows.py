@@ -7,10 +7,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from meshscope.ui.marks.bars import length
-from meshscope.ui.marks.cells import Line, Piece, clip, wrapped
+from meshscope.ui.marks.bars import length, stacked
+from meshscope.ui.marks.cells import Line, Piece, cells, clip, wrapped
 from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.table import Column, Placed, heading, placed, row
+from meshscope.ui.palette import texture
 from meshscope.ui.panel import Frame
 from meshscope.ui.words import whole_percent
 from meshscope.units import UNKNOWN, duration, milliseconds, percent, printable, ratio
@@ -42,6 +43,7 @@ class Row:
     """``ns`` and ``calls`` are of the mean step of a rank, or of all that was traced; ``frac`` is of the grouping's
     ``of_ns``. ``lengths_ns`` are mean, median and 95th percentile of single calls, NaN where there are none. ``cites``
     are the numbers of its columns that can be explained.
+    ``exposed_frac`` is the share of a collective's time beside no compute.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Row:
     kind: str = ""
     home: str = ""
     backward_frac: float = math.nan
+    exposed_frac: float = math.nan
     about: tuple[str, ...] = ()
     cites: dict[str, str] = field(default_factory=dict)
 
@@ -159,7 +162,7 @@ def _row(one: Row, columns: tuple[Placed, ...], longest: float, frame: Frame, *,
     name = clip(printable(brief(one.name)) or "(no name)", max(widths["name"] - 1, 0))
     content: dict[str, list[Piece]] = {
         "name": [("▸" if is_chosen else " ", "accent"), (name, text)],
-        "bar": length(ratio(one.ns, longest), widths.get("bar", 0), "gauge", frame.look),
+        "bar": _bar(one, ratio(one.ns, longest), widths.get("bar", 0), frame),
         "ns": [(_ms(one.ns), _role(one, "ns", text))],
         "share": [(percent(one.frac), _role(one, "share", text))],
         "calls": [(calls(one.calls), _role(one, "calls", "text"))],
@@ -171,6 +174,30 @@ def _row(one: Row, columns: tuple[Placed, ...], longest: float, frame: Frame, *,
         "backward": [(whole_percent(one.backward_frac), "text")],
     }
     return row(columns, content)
+
+
+def _bar(one: Row, frac: float, width: int, frame: Frame) -> list[Piece]:
+    """In the texture of what it is; of a collective what is hidden and what is exposed. A little is not nothing."""
+    if one.kind not in ("collective", "copy"):
+        return length(frac, width, "compute" if one.kind else "gauge", frame.look)
+    least = max(frac, 1 / width) if width and frac > 0 else frac
+    exposed = 1.0 if math.isnan(one.exposed_frac) else one.exposed_frac
+    parts = (
+        [("copy", least)] if one.kind == "copy" else [("hidden", least * (1 - exposed)), ("exposed", least * exposed)]
+    )
+    return stacked(parts, width, frame.look)
+
+
+def _legend(found: Grouping, frame: Frame) -> list[Piece]:
+    """The textures of the bars, where there is more than one."""
+    kinds = {one.kind for one in found.rows}
+    if not kinds & {"collective", "copy"}:
+        return []
+    known = [("compute", "compute")] if "compute" in kinds else []
+    known += [("hidden", "hidden"), ("exposed", "exposed")] if "collective" in kinds else []
+    known += [("copy", "copy")] if "copy" in kinds else []
+    return [piece for meaning, word in known
+            for piece in ((f"  {texture(meaning, frame.look)}", meaning), (f" {word}", "quiet"))]  # fmt: skip
 
 
 def _role(one: Row, column: str, role: str) -> str:
@@ -205,6 +232,9 @@ def _below(found: Grouping, others: Sequence[str], frame: Frame) -> list[Line]:
         line += [("  g", "key"), (f" by {others[0]}", "quiet")]
     if len(found.rows) > 1 and frame.width >= 60:
         line += [("  ↑↓", "key"), (" chooses", "quiet")]
+    legend = _legend(found, frame)
+    if any(place.column.name == "bar" for place in placed(_columns(found), frame.width)):
+        line += legend if cells([*line, *legend]) <= frame.width else []
     of = _of(found)
     return [line, [(clip(" " + of, frame.width), "faint")]] if of and frame.height >= _ROOMY else [line]
 

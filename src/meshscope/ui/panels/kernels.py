@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from textual.strip import Strip
 
+from meshscope.analysis.exposed_names import exposed_fracs
 from meshscope.analysis.homes import homes
 from meshscope.analysis.operations import Operation, operations
 from meshscope.analysis.phases import Phase, phases
@@ -52,7 +53,7 @@ def question(scene: Scene) -> Kernels:
 def _by_name(run: Run, found: Sequence[Operation]) -> Grouping:
     is_stepped = any(one.per_step_ns is not None for one in found)
     of_ns = sum(_ns(one.per_step_ns, one.total_ns) for one in found)
-    home = homes(run)
+    home, exposed = homes(run), exposed_fracs(run)
     rows = []
     for one in found:
         if is_stepped and not one.per_step_count:
@@ -67,6 +68,7 @@ def _by_name(run: Run, found: Sequence[Operation]) -> Grouping:
                 calls=float(one.count if one.per_step_count is None else one.per_step_count),
                 lengths_ns=(one.mean_ns, one.median_ns, one.p95_ns),
                 kind=one.kind,
+                exposed_frac=exposed.get(one.name, math.nan) if one.kind == "collective" else math.nan,
                 cites=_cites(f"operations.{one.name or UNKNOWN}", is_stepped=is_stepped) | _single(one.name),
                 home=at.scope if at else "",
                 about=(_told(one), f"{percent(at.frac)} of its time in {at.source} {at.scope}" if at else ""),
