@@ -126,6 +126,10 @@ def test_repeats_that_scatter_widen_it() -> None:
         ({"model": "125m"}, "other model: tiny and 125m"),
         ({"options": {"layers": "4"}}, "other model: layers 2 and 4"),
         ({"ranks": 4}, "other number of ranks: 2 and 4"),
+        (
+            {"ranks": 4, "global_batch": 16, "options": {"layers": "4"}},
+            "other global batch: 8 and 16; other number of ranks: 2 and 4; other model: layers 2 and 4",
+        ),
         ({"device_kind": "tpu"}, "other kind of device: gpu and tpu"),
         ({"outcome": "failed"}, "B failed before its last step"),
         ({"outcome": "lost"}, "B broke off before its last step"),
@@ -152,6 +156,9 @@ def test_a_trace_has_no_unprofiled_step() -> None:
 def test_what_was_changed_is_listed() -> None:
     found = pair(gpu(1), gpu(2, options={"layers": "2", "lr": "0.2"}, versions={"torch": "2.14"}, host="there"))
     assert set(found.differs) == {"lr: 0.1 → 0.2", "torch: 2.13 → 2.14", "host: here → there"}
+    bigger = gpu(2, ranks=4, global_batch=16, options={"layers": "4", "lr": "0.1", "steps": "90"})
+    differs = {"layers: 2 → 4", "steps: none → 90", "ranks: 2 → 4", "global batch: 8 → 16"}
+    assert set(pair(gpu(1), bigger).differs) == differs
 
 
 def test_throughput_is_the_batch_over_the_step_time() -> None:

@@ -9,7 +9,9 @@ from meshscope.analysis.figures import Figures
 from meshscope.units import counted, ranges
 
 _SHAPE = ("layers", "width", "heads", "vocab")
-_OF_A_RUN = ("model", "batch", "seq", "steps", "devices", "inject", *_SHAPE)
+_TOLD = ("model", "batch", "seq", "devices", "inject")
+"""Options that are fields of their own as well."""
+
 _NOT_THE_SAME = (
     ("model", "model"),
     ("global_batch", "global batch"),
@@ -21,20 +23,18 @@ _NOT_THE_SAME = (
 
 
 def other(a: Figures, b: Figures) -> str:
-    """Why B is not the same job as A; "" where it is, as far as both say."""
-    for field, name in _NOT_THE_SAME:
-        values = getattr(a, field), getattr(b, field)
-        if values[0] != values[1] and _is_told(values):
-            return f"other {name}: {values[0]} and {values[1]}"
-    for name in _SHAPE:
-        values = a.options.get(name, ""), b.options.get(name, "")
-        if values[0] != values[1] and _is_told(values):
-            return f"other model: {name} {values[0]} and {values[1]}"
-    return ""
+    """Why B is not the same job as A, all of it; "" where it is, as far as both say."""
+    fields = {name: (getattr(a, field), getattr(b, field)) for field, name in _NOT_THE_SAME}
+    if _differ(fields["number of ranks"]):
+        del fields["number of ranks in the job"]  # says the same once more
+    shape = {name: (a.options.get(name, ""), b.options.get(name, "")) for name in _SHAPE}
+    apart = [f"{name} {values[0]} and {values[1]}" for name, values in shape.items() if _differ(values)]
+    said = [f"other {name}: {values[0]} and {values[1]}" for name, values in fields.items() if _differ(values)]
+    return "; ".join([*said, *([f"other model: {', '.join(apart)}"] if apart else [])])
 
 
-def _is_told(values: tuple[object, object]) -> bool:
-    return all(value not in ("", 0, "none") for value in values)
+def _differ(values: tuple[object, object]) -> bool:
+    return values[0] != values[1] and all(value not in ("", 0, "none") for value in values)
 
 
 def unsure(a: Side, b: Side, *, called: tuple[str, str] = ("A", "B")) -> str:
@@ -79,11 +79,15 @@ def changed(a: Sequence[Figures], b: Sequence[Figures]) -> tuple[str, ...]:
         for name, old, new in (
             ("injected on purpose", " and ".join(before.faults), " and ".join(after.faults)),
             ("strategy", before.strategy, after.strategy),
+            ("model", before.model, after.model),
+            ("global batch", str(before.global_batch or ""), str(after.global_batch or "")),
+            ("sequence length", str(before.sequence_length or ""), str(after.sequence_length or "")),
+            ("ranks", str(before.ranks or ""), str(after.ranks or "")),
             ("ranks that are here", ranges(before.seen_ranks), ranges(after.seen_ranks)),
             ("host", before.host, after.host),
             ("cores", str(before.cores or ""), str(after.cores or "")),
             ("device", ", ".join(before.devices), ", ".join(after.devices)),
-            *_pairs(before.options, after.options, skip=_OF_A_RUN),
+            *_pairs(before.options, after.options, skip=_TOLD),
             *_pairs(before.versions, after.versions),
         )
         if old != new
