@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -260,3 +261,11 @@ def test_a_fault_that_was_put_in_stands_in_both_reports() -> None:
     assert said["injected"] == ["same key"]
     (clean,) = json.loads(analysis_json([ddp()]))["recordings"]
     assert "injected" not in clean
+
+
+def test_the_parts_of_a_step_in_the_table_add_up_to_it_and_compute_is_told_apart() -> None:
+    lines = report((ddp(),), encoding="utf-8").splitlines()
+    (at,) = (number for number, line in enumerate(lines) if "compute alone" in line and "wait ms" in line)
+    shares = [float(cell) for cell in re.findall(r"([\d.]+) %", lines[at + 1])]
+    # Of ten: eight compute, four of them beside the all-reduce, one of it exposed, one idle.
+    assert shares == [40.0, 40.0, 10.0, 0.0, 10.0]

@@ -323,3 +323,12 @@ def test_the_throughput_is_named_and_its_scale_is_the_same_at_every_width(whole:
         at = next(number for number, line in enumerate(shown) if "samples/s of the same steps" in line)
         least.add(shown[at + 2].split()[0])
     assert least == {f"{np.nanquantile(pace.samples_per_s, 0.05):.0f}"}
+
+
+def test_computing_and_what_is_beside_it_add_up_to_the_step_with_hidden_inside_of_it(whole: Path) -> None:
+    (panel,) = (panel for panel in PANELS if panel.name == "split")
+    shown = [strip.text for strip in panel.draw(panel.question(scene(whole, *STATES["ended"])), Frame(118, 12))]
+    (at,) = (number for number, line in enumerate(shown) if "computing  (hidden)   exposed      idle" in line)
+    span, computing, hidden, exposed, idle = (float(figure) for figure in shown[at + 1].split()[-7:-2])
+    assert computing + exposed + idle == pytest.approx(span, abs=0.1)
+    assert 0 < hidden < computing

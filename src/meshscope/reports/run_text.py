@@ -111,8 +111,11 @@ def _split(ranks: tuple[RankBreakdown, ...]) -> list[str]:
     profiled = [step for rank in known for step in rank.steps]
     of = f"mean of {_steps_of(profiled)}" if has_steps else "whole windows: no step lies wholly in one"
     rows = [_split_row(str(rank.rank), rank.per_step if has_steps else _traced_of(rank)) for rank in ranks[:MOST_RANKS]]
-    heading = ("rank", "ms", "compute", "hidden", "exposed", "copy", "idle", "wait ms")
-    lines = wrapped(f"where a step goes, in % of it ({of}); compute beside what it hides:", indent="  ")
+    heading = ("rank", "ms", "compute alone", "hidden", "exposed", "copy", "idle", "wait ms")
+    lines = wrapped(
+        f"where a step goes, in % of it ({of}): compute alone, hidden communication with the compute that hides it, "
+        "exposed communication, copies alone and idle add up to it:"
+    )
     return [*lines, *table(heading, rows, indent="    "), *_more(len(ranks))]
 
 

@@ -16,10 +16,11 @@ HELP = Help(
     columns=(
         ("ms profiled", "length of the mean profiled step"),
         ("ms traced", "length of all that was traced, where no step is marked"),
-        ("compute", "ms in which something computes"),
-        ("hidden", "ms of communication while something computes"),
+        ("computing", "ms in which something computes, communication hidden under it included"),
+        ("(hidden)", "ms of communication while something computes: a part of computing, not beside it"),
+        ("compute alone", "of the bar: computing without what it hides; the bar's parts add up to the step"),
         ("exposed", "ms of communication while nothing computes"),
-        ("idle", "ms in which neither happens, nor a copy"),
+        ("idle", "ms in which neither happens, nor a copy: computing, exposed, copies alone and idle are the step"),
         ("exp %", "exposed as a share of the step"),
     ),
     states=(

@@ -20,9 +20,14 @@ from meshscope.ui.scene import Scene, version
 from meshscope.ui.words import steps_of
 from meshscope.units import UNKNOWN, counted, duration, milliseconds, percent, printable, ratio, reach
 
-_FIGURE, _TALL = 8, 6
+_FIGURE, _WIDE_FIGURE, _TALL = 8, 10, 6
 # Time under the profiler is no step time: its column must not be taken for one.
 _STEPPED, _WHOLE = "ms profiled", "ms traced"
+_NUMBERS = {
+    _STEPPED: "span", _WHOLE: "span", "computing": "compute", "(hidden)": "hidden", "exp %": "share.exposed"
+}  # fmt: skip
+"""By which name each column can be explained."""
+_ALONE = "compute alone"
 
 
 @dataclass(frozen=True)
@@ -166,42 +171,47 @@ class _Scale:
 def _figures(whole: str, frame: Frame) -> tuple[str, ...]:
     """Which numbers stand beside a bar."""
     if frame.width >= 90:
-        return (whole, "compute", "hidden", "exposed", "idle", "exp %")
+        return (whole, "computing", "(hidden)", "exposed", "idle", "exp %")
     return (whole, "exposed", "exp %") if frame.width >= 60 else (whole, "exp %")
+
+
+def _figure(frame: Frame) -> int:
+    return _WIDE_FIGURE if frame.width >= 90 else _FIGURE
 
 
 def _heading(whole: str, frame: Frame) -> list[Piece]:
     first, *rest = _figures(whole, frame)
     # The first may reach over the bars.
-    figures = first + "".join(right(name, _FIGURE) for name in rest)
+    figures = first + "".join(right(name, _figure(frame)) for name in rest)
     return [(right(figures, frame.width), "quiet")]
 
 
 def _rank(name: str, part: Breakdown | None, scale: _Scale, frame: Frame, *, rank: int = -1) -> list[Piece]:
     """A rank, or (−1) several as one, of whose figures none can be asked about."""
     names = _figures(scale.whole, frame)
-    width = frame.width - scale.name - 2 - _FIGURE * len(names)
+    figure = _figure(frame)
+    width = frame.width - scale.name - 2 - figure * len(names)
     label = right(name, scale.name + 1) + " "
     if part is None:
         words = left("no whole step" if scale.whole == _STEPPED else "", width)
-        return [(label, "quiet"), (words, "faint"), *(_cited(right(UNKNOWN, _FIGURE), name, rank) for name in names)]
+        return [(label, "quiet"), (words, "faint"), *(_cited(right(UNKNOWN, figure), name, rank) for name in names)]
     share = part.span_ns / scale.longest_ns
     bar = stacked([(what, of * share) for what, of in shares(part)], width, frame.look)
     known = {
         scale.whole: milliseconds(part.span_ns),
-        "compute": milliseconds(part.compute_ns),
-        "hidden": milliseconds(part.hidden_ns),
+        "computing": milliseconds(part.compute_ns),
+        "(hidden)": milliseconds(part.hidden_ns),
         "exposed": milliseconds(part.exposed_ns),
         "idle": milliseconds(part.idle_ns),
         "exp %": percent(ratio(part.exposed_ns, part.span_ns)),
     }
-    return [(label, "quiet"), *bar, *(_cited(right(known[name], _FIGURE), name, rank) for name in names)]
+    return [(label, "quiet"), *bar, *(_cited(right(known[name], figure), name, rank) for name in names)]
 
 
 def _cited(figure: str, name: str, rank: int) -> Piece:
     if rank < 0:
         return (figure, "quiet")
-    number = {_STEPPED: "span", _WHOLE: "span", "exp %": "share.exposed"}.get(name, name)
+    number = _NUMBERS.get(name, name)
     return (figure, Cited("text", number, rank=rank))
 
 
@@ -211,8 +221,10 @@ def _legend(frame: Frame, drawn: set[str]) -> list[Piece]:
         names = [name for name in names if name in drawn]
     gap = "  " if sum(len(name) + 4 for name in names) <= frame.width else " "
     pieces: list[Piece] = [(" ", "text")]
+    has_room = sum(len(name) + 4 for name in names) + len(_ALONE) - len("compute") <= frame.width
     for name in names:
-        pieces += [(texture(name, frame.look), name), (f" {name}{gap}", "quiet")]
+        word = _ALONE if name == "compute" and has_room else name
+        pieces += [(texture(name, frame.look), name), (f" {word}{gap}", "quiet")]
     return pieces
 
 
