@@ -81,7 +81,7 @@ WORDS_OF = {
     "steptime": ("median", "p95", "first", "compiling", "profiled", "samples/s", "tokens/s", "loss", "waits for data"),
     "memory": ("peak", "parameters", "gradients", "optimizer", "activations", "temporaries", "exact", "headroom"),
     "devices": ("util", "memory", "power", "cpu", "rss", "temp", "clock", "max"),
-    "waiting": ("step", "wait ms", "transfer ms", "holds up ms", "last", "late by"),
+    "waiting": ("step", "wait, sum", "transfer ms", "holds up ms", "last", "late by"),
     "files": ("rank", "file", "events"),
     "traces": ("trace", "of", "ranks", "profiled", "step", "traced", "exposed", "idle", "events"),
 }

@@ -168,7 +168,10 @@ def _collectives(found: tuple[CollectiveOverlap, ...]) -> list[str]:
     ]
     heading = ("collective", "calls", "ms", "hidden", "exposed ms", "wait ms", "bytes")
     counted_in = "the profiled steps" if found[0].steps else "whole windows"
-    lines = wrapped(f"collectives ({of}; hidden in % of their time; calls in {counted_in}, over all ranks):")
+    lines = wrapped(
+        f"collectives ({of}; hidden in % of their time; wait: only waiting for peers, hidden or not; calls in "
+        f"{counted_in}, over all ranks):"
+    )
     return [*lines, *table(heading, rows, indent="    ")]
 
 

@@ -27,7 +27,7 @@ _SAID = {
     "busy": ("ns", "The time in which COLLECTIVE ran, a mean over profiled steps and ranks"),
     "hidden": ("frac", "The share of the time of COLLECTIVE in which compute of the same rank ran too"),
     "exposed": ("ns", "The time of COLLECTIVE beside no compute of its rank, a mean over profiled steps and ranks"),
-    "wait": ("ns", "What COLLECTIVE waited for peers, a mean over profiled steps and ranks"),
+    "wait": ("ns", "The time in which COLLECTIVE only waited for peers, a mean over profiled steps and ranks"),
     "size": ("bytes", "What COLLECTIVE moved, a mean over profiled steps and ranks"),
     "count": ("calls", "How many COLLECTIVE spans began in the profiled steps, over all ranks"),
 }  # fmt: skip

@@ -203,7 +203,8 @@ _WHAT: dict[str, tuple[str, str, str, str, Figured]] = {
     "hidden": ("hidden_ns", "ns", "The part of its time in which compute of the same rank ran too.", _ALL, _HIDDEN),
     "exposed": ("exposed_ns", "ns", "The part of its time in which no compute of the same rank ran.", _ALL, _exposed),
     "wait": ("wait_ns", "ns", "The part of its time before the last rank had come, added up over ranks.",
-             "calls without a counterpart on every rank", _WAIT),
+             "waiting beside the transfer or the wait of another such call; calls without a counterpart on every rank",
+             _WAIT),
     "transfer": ("transfer_ns", "ns", "The part of its time after the last rank had come, added up over ranks.",
                  "waiting for the last rank; calls without a counterpart on every rank", _TRANSFER),
     "beside": ("beside_ns", "ns", "The part of its transfer in which a collective of another row transfers on the same "

@@ -61,7 +61,8 @@ _SAID = {
         "collectives that only wait for peers (they count as busy)",
     ),
     "wait": (
-        "Time in which collectives of the rank waited for their peers",
+        "Time in which collectives of the rank waited for their peers, hidden under compute or not",
+        "waiting beside the transfer of another collective, or beside another wait (waiting.wait adds up all calls); "
         "waiting for the host, for data or for a stream",
     ),
 }

@@ -16,7 +16,7 @@ HELP = Help(
         ("collective", "its kind, whatever library ran it"),
         ("busy ms", "ms of a step in which it was under way, waiting for peers included"),
         ("hidden", "share of busy that lies beside compute, and so costs nothing"),
-        ("wait ms", "ms of it spent waiting for the last rank to arrive"),
+        ("wait ms", "ms in which it only waits for the last rank, hidden or not; calls at once count once"),
         ("count", "calls in all profiled steps of all ranks"),
         ("size", "bytes of a step and rank in the mean, as the traces tell them"),
     ),

@@ -33,7 +33,7 @@ from meshscope.units import UNKNOWN, counted, duration, milliseconds, printable,
 _COLUMNS = (
     Column("rank", "rank", 6),
     Column("late", "late", 6, is_text=True, grows=True, most=240, least=4, gap=1),
-    Column("wait", "wait ms", 7, gap=1),
+    Column("wait", "wait, sum", 9, gap=1),
     Column("transfer", "transfer ms", 11, rank=2, gap=1),
     Column("held", "holds up ms", 11, rank=3, gap=1),
     Column("last", "last", 7, rank=1, gap=1),
@@ -212,7 +212,7 @@ def _figures(found: RankWaits, frame: Frame) -> str:
     ends = UNKNOWN if found.residual_ns is None else duration(found.residual_ns)
     return longest(
         (
-            f" ms: {each}, added up over calls; ends of a collective agree to {ends}",
+            f" ms: {each}, added up over calls, at once or not; ends of a collective agree to {ends}",
             f" ms {each}, over calls; ends agree to {ends}",
             f" ends agree to {ends}",
         ),
