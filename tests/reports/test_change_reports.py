@@ -126,3 +126,21 @@ def test_a_damaged_baseline_is_one_line_and_what_to_do(kind: str) -> None:
     assert refused.value.message.startswith("b.json ")
     assert "\n" not in refused.value.message
     assert refused.value.hint
+
+
+def test_what_was_profiled_stands_under_a_heading_of_its_own_and_rates_have_a_unit() -> None:
+    lines = change_report(compared(), encoding="utf-8").splitlines()
+    places = {
+        name: next(number for number, line in enumerate(lines) if line.startswith(name))
+        for name in (
+            "step time",
+            "samples/s",
+            "peak memory",
+            "of a profiled step",
+            "computing",
+            "communicating",
+            "idle",
+        )
+    }
+    assert sorted(places, key=lambda name: places[name]) == list(places)
+    assert not any(line.startswith(("throughput", "compute", "collective")) for line in lines)

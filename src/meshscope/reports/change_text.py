@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from meshscope.analysis.change import UNSURE, Change, Quantity
+from meshscope.analysis.change_words import NAMES, OF_A_STEP, PROFILED
 from meshscope.analysis.conditions import Judged
 from meshscope.analysis.pairing import Changes
 from meshscope.analysis.work_changes import FEWEST, Seen, WorkChange
@@ -15,7 +16,6 @@ from meshscope.units import UNKNOWN, counted, duration, milliseconds, printable,
 
 MOST_WORKS = 12
 _NAME_WIDTH = 30
-_NAMES = {"step_time": "step time", "memory": "peak memory"}
 _SHOW = {"ns": duration, "bytes": size, "per_s": rate}
 
 
@@ -32,7 +32,7 @@ def change_report(found: Changes, judged: Sequence[Judged] = (), *, encoding: st
 
 def _pair(pair: Change) -> list[str]:
     lines = wrapped(pair.sentence, indent="")
-    lines += ["", *table(("per step", "A", "B", "B − A", "99 % interval", ""), _rows(pair.quantities), indent="")]
+    lines += ["", *_quantities(pair.quantities)]
     lines += _doubts(pair.quantities)
     lines += _works(pair)
     for what in pair.differs:
@@ -42,10 +42,20 @@ def _pair(pair: Change) -> list[str]:
     return lines
 
 
+def _quantities(quantities: Sequence[Quantity]) -> list[str]:
+    """One table in two parts, so that columns stand below each other."""
+    outside = [found for found in quantities if found.metric in OF_A_STEP]
+    inside = [found for found in quantities if found.metric not in OF_A_STEP]
+    heading = ("per step", "A", "B", "B − A", "99 % interval", "")
+    head, *lines = table(heading, _rows([*outside, *inside]), indent="")
+    between = wrapped(PROFILED, indent="") if inside else []
+    return [head, *lines[: len(outside)], *between, *lines[len(outside) :]]
+
+
 def _rows(quantities: Sequence[Quantity]) -> list[tuple[str, ...]]:
     return [
         (
-            _NAMES.get(found.metric, found.metric),
+            NAMES.get(found.metric, found.metric),
             _SHOW[found.unit](found.a),
             _SHOW[found.unit](found.b),
             _signed(found.change),
@@ -65,7 +75,7 @@ def _doubts(quantities: Sequence[Quantity]) -> list[str]:
     whys: dict[str, list[str]] = {}
     for found in quantities[1:]:
         if found.verdict == UNSURE and found.why != quantities[0].why:
-            whys.setdefault(found.why, []).append(_NAMES.get(found.metric, found.metric))
+            whys.setdefault(found.why, []).append(NAMES.get(found.metric, found.metric))
     return [
         line
         for why, names in whys.items()

@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from meshscope.analysis.change import Change, Quantity
+from meshscope.analysis.change_words import NAMES, OF_A_STEP, PROFILED
 from meshscope.analysis.pairing import Changes
 from meshscope.analysis.work_changes import Seen, WorkChange
 from meshscope.ui.canvas import Canvas
@@ -26,7 +27,6 @@ from meshscope.units import UNKNOWN, duration, milliseconds, printable, rate, ra
 if TYPE_CHECKING:
     from meshscope.ui.commanding import Commanding
 
-_NAMES = {"step_time": "step time", "memory": "peak memory"}
 _SHOW = {"ns": duration, "bytes": size, "per_s": rate}
 _ROLES = {"faster": "good", "slower": "bad"}
 _INKS = ("compute", "exposed", "copy", "idle")
@@ -51,7 +51,10 @@ def drawn(pair: Change, width: int, look: Look) -> list[Line]:
     role = _ROLES.get(pair.verdict, "strong")
     lines: list[Line] = [[(line, role)] for line in wrapped(printable(pair.sentence), width, 4)]
     lines += [[], _heading(width, pair, "per step", "99 % interval")]
-    lines += [_quantity(found, width, look) for found in pair.quantities]
+    lines += [_quantity(found, width, look) for found in pair.quantities if found.metric in OF_A_STEP]
+    inside = [found for found in pair.quantities if found.metric not in OF_A_STEP]
+    lines += [[(line, "quiet")] for line in wrapped(PROFILED, width, 2)] if inside else []
+    lines += [_quantity(found, width, look) for found in inside]
     if pair.works:
         lines += [[], _heading(width, pair, "what changed", "ms of a step")]
         most_ns = max(max(_total_ns(work.a), _total_ns(work.b)) for work in pair.works)
@@ -69,7 +72,7 @@ def _quantity(found: Quantity, width: int, look: Look) -> Line:
     ink = found.metric if found.metric in _INKS else "text"
     bars = [length(ratio(value, most), _bar_width(width), ink, look) for value in (found.a, found.b)]
     show = _SHOW[found.unit]
-    line = _line(_NAMES.get(found.metric, found.metric), bars, (show(found.a), show(found.b)))
+    line = _line(NAMES.get(found.metric, found.metric), bars, (show(found.a), show(found.b)))
     return [*line, (right(_percent(found.change), _CHANGE_WIDTH), _role(found)), (f"  {interval}", "quiet")]
 
 
