@@ -58,11 +58,15 @@ def test_that_costs_do_not_add_up_is_said_where_several_have_one(monkeypatch: py
         assert findings_text.findings_lines(run())[0] == head
 
 
-def test_a_healthy_run_has_an_empty_list_and_no_section() -> None:
+def test_a_healthy_run_has_an_empty_list_and_says_what_was_looked_for() -> None:
     healthy = run(steps([100.0] * 20))
     (recording,) = analysis([healthy])["recordings"]
     assert recording["findings"] == []
-    assert "findings" not in report([healthy], encoding="utf-8")
+    states = {one["code"]: one["state"] for one in recording["looked_for"]}
+    assert (states["hang"], states["host-bound"]) == ("judged", "cannot say")
+    text = " ".join(report([healthy], encoding="utf-8").split())
+    assert "pitfalls that could be looked for shows in this run" in text
+    assert "devices that wait for their host" in text.partition("Could not be judged: ")[2]
 
 
 def test_what_is_not_known_is_no_number_in_the_json() -> None:

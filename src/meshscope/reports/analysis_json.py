@@ -26,7 +26,7 @@ from meshscope.analysis.traced_memory import SOURCE, traced_memory
 from meshscope.reports.collectives_json import collectives_json
 from meshscope.reports.comparison_json import comparison_json
 from meshscope.reports.efficiency_text import efficiency_values
-from meshscope.reports.findings_json import findings_json
+from meshscope.reports.findings_json import findings_json, looked_for_json
 from meshscope.reports.memory_json import headroom_json, measured_json, memory_json_doubts, out_of_memory_json
 from meshscope.reports.records_json import memory_record_json, records_json
 from meshscope.reports.waiting_json import waiting_json
@@ -108,6 +108,7 @@ def _recording(run: Run) -> dict[str, Any]:
         "efficiency": _efficiency(run, doubts),
         "devices": _devices(run, doubts),
         "findings": findings_json(run),
+        "looked_for": looked_for_json(run),
     } | waiting_json(run)
     causes, unexplained = why_json(run)
     said |= causes

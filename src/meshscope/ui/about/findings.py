@@ -23,7 +23,11 @@ HELP = Help(
     ),
     states=(
         ("–", "it costs no time that can be told"),
-        ("None of the pitfalls", "each was looked for, and none shows"),
+        (
+            "None of the pitfalls",
+            "what could be judged was looked for; what could not is said with why",
+        ),
+        ("Nothing could be judged", "what the rules need is not there: no finding means nothing then"),
     ),
     keys=(("↑ ↓", "choose one"), ("t", "the timeline, where the chosen one shows"), ("y", "copy it, with its fix")),
 )

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from textual.strip import Strip
 
-from meshscope.analysis.findings import Finding, findings, rules
+from meshscope.analysis.findings import Finding, findings
 from meshscope.analysis.flight_words import ranks_words
+from meshscope.analysis.looked_for import LookedFor, looked_for
+from meshscope.analysis.looked_for_words import headline, sentences
 from meshscope.run import SILENCE_NS, Run
 from meshscope.ui.about import findings as about
 from meshscope.ui.marks.cells import Line, Piece, clip, strips, wrapped
@@ -45,13 +47,13 @@ _PATIENCE_NS = SILENCE_NS // 3
 class Found:
     """The findings of the run that is looked at; ``is_asked`` is false while there is no run to ask about.
 
-    ``looked_for`` are the codes of all rules.
+    ``looked`` says of each rule whether it could be judged.
     """
 
     findings: tuple[Finding, ...] = ()
     is_asked: bool = False
     fresh: Fresh = UNSTATED
-    looked_for: tuple[str, ...] = ()
+    looked: tuple[LookedFor, ...] = ()
 
 
 def question(scene: Scene) -> Found:
@@ -59,8 +61,8 @@ def question(scene: Scene) -> Found:
     if run is None:
         return Found()
     profiled = [step for window in run.windows for step in window.steps]
-    looked_for = tuple(dict.fromkeys(rule.code for rule in rules()))
-    return Found(findings(run), is_asked=True, fresh=Fresh(of=steps_of(sorted(set(profiled)))), looked_for=looked_for)
+    fresh = Fresh(of=steps_of(sorted(set(profiled))))
+    return Found(findings(run), is_asked=True, fresh=fresh, looked=looked_for(run))
 
 
 def count(found: Found) -> int:
@@ -100,13 +102,13 @@ def _have_wholes(found: Sequence[Finding]) -> bool:
 
 
 def _nothing(found: Found, frame: Frame) -> list[Line]:
-    """That there is none, and of what where there is room for all of it."""
-    said = wrapped("None of the pitfalls that are looked for shows in this run.", frame.width, frame.height)
+    """That there is none, and of what: what could not be judged as well, as far as there is room."""
+    said = wrapped(headline(found.looked), frame.width, frame.height)
     lines: list[Line] = [[(line, "quiet")] for line in said]
-    names = ", ".join(code.replace("-", " ") for code in found.looked_for)
-    looked = wrapped(f"Looked for: {names}.", max(frame.width, 1), frame.height) if names else []
-    if looked and len(lines) + 1 + len(looked) <= frame.height:
-        lines += [[], *([(line, "faint")] for line in looked)]
+    for sentence in sentences(found.looked):
+        looked = wrapped(printable(sentence), max(frame.width, 1), 99)
+        if len(lines) + 1 + len(looked) <= frame.height:
+            lines += [[], *([(line, "faint")] for line in looked)]
     return lines
 
 
