@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from drawn import run
 
+from meshscope.analysis.doubts import doubt_words
 from meshscope.analysis.memory_doubts import memory_doubts
 from meshscope.recording.entries import MemoryMeasured
+from meshscope.records import MemoryRecord
 
 FOUR = {"parameters": 10, "gradients": 10, "optimizer": 20, "activations": 5}
 JAX = {"parameters": 10, "optimizer": 20, "temporaries": 30}
@@ -63,3 +67,11 @@ def test_what_no_allocator_counts_is_told() -> None:
 def test_nothing_measured_is_told_once() -> None:
     assert memory_doubts(run()) == (("memory", "nothing was measured"),)
     assert memory_doubts(run(strategy="")) == (("memory", "a trace alone does not say"),)
+
+
+@pytest.mark.parametrize(("peak_bytes", "begins"), [(5, "memory.peak_bytes is not exact"), (None, "cannot say")])
+def test_a_peak_that_is_shown_is_called_inexact_and_not_unknown(peak_bytes: int | None, begins: str) -> None:
+    doubt = ("memory.peak_bytes", "the history begins with 3 B held")
+    record = MemoryRecord(kind="", source="s.pickle", peak_bytes=peak_bytes, cannot_say=(doubt,))
+    of = replace(run([], strategy=""), records=(record,))
+    assert doubt_words(of, doubt).startswith(begins)

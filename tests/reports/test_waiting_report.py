@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
+from drawn import run, steps
 from meeting import MS, later, met, run_of
 
 from meshscope.reports.analysis_json import analysis_json
@@ -119,3 +121,12 @@ def test_calls_are_said_to_be_those_of_the_profiled_steps() -> None:
     said = words(straggling(steps, ranks=ranks))
     assert "calls in the profiled steps, over all ranks" in said
     assert f"all_reduce {4 * steps * ranks} " in said
+
+
+@pytest.mark.parametrize(
+    ("slow", "words"),
+    [((14,), "one slow step: step 14 took "), ((14, 20), "2 slow steps (numbers 14, 20); the worst, step 20, took ")],
+)
+def test_slow_steps_are_counted_and_numbered_apart(slow: tuple[int, ...], words: str) -> None:
+    lengths = [900.0 + at if at in slow else 100.0 for at in range(30)]
+    assert words in " ".join(report([run(steps(lengths))], encoding="utf-8").split())

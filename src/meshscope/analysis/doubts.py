@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from meshscope.analysis.waiting import Waiting, records_waits, waiting
+from meshscope.records import MemoryRecord, Record
 from meshscope.run import Run
 from meshscope.spans import Kind, Window
 from meshscope.units import counted, ranges
 
 Doubt = tuple[str, str]
 
-WAIT, WORLD = "wait_ns", "world"
+WAIT, WORLD, PEAK = "wait_ns", "world", "memory.peak_bytes"
 
 _FACTS = ("ranks", "rank order")
 """Doubts that are whole sentences."""
@@ -32,7 +33,13 @@ def doubts(run: Run) -> tuple[Doubt, ...]:
 def doubt_words(run: Run, doubt: Doubt) -> str:
     """A doubt as a sentence."""
     what, why = doubt
+    if what == PEAK and any(_has_peak(record) for record in run.records if doubt in record.cannot_say):
+        return f"{what} is not exact: {why}"
     return why if what in _FACTS else f"cannot say {what}{_whose(run, doubt)}: {why}"
+
+
+def _has_peak(record: Record) -> bool:
+    return isinstance(record, MemoryRecord) and record.peak_bytes is not None
 
 
 def _whose(run: Run, doubt: Doubt) -> str:

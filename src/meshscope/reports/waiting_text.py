@@ -70,7 +70,10 @@ def _slow(run: Run) -> list[str]:
     if not found:
         return []
     worst = max(found, key=lambda step: step.excess_ns)
-    said = f"slow steps: {ranges([step.step for step in found], MOST_SLOW)}; the worst, step {worst.step}, took "
+    said = f"one slow step: step {worst.step} took "
+    if len(found) > 1:
+        numbers = ranges([step.step for step in found], MOST_SLOW)
+        said = f"{len(found)} slow steps (numbers {numbers}); the worst, step {worst.step}, took "
     said += f"{duration(worst.duration_ns)}, {duration(worst.excess_ns)} beyond the median"
     if worst.phase == "data":
         said += f": rank {worst.data_rank} waited {duration(worst.data_ns)} for its batch"

@@ -412,6 +412,17 @@ def test_devices_that_communicate_and_compute_in_turns_do_not_overlap() -> None:
     assert "0.0 % of the time of collectives is under compute" in said(found)
 
 
+def test_only_who_wraps_a_model_is_advised_to_let_the_wrapper_overlap() -> None:
+    drawn = timeline(APART)
+    fixes = {}
+    for strategy in ("fsdp", "tensor-parallel"):
+        here = msgspec.structs.replace(drawn.experiment, strategy=strategy)
+        fixes[strategy] = only("no-overlap", replace(drawn, experiment=here)).fix
+    assert "prefetch" in fixes["fsdp"]
+    assert "prefetch" not in fixes["tensor-parallel"]
+    assert "async_op=True" in fixes["tensor-parallel"]
+
+
 def test_collectives_side_by_side_cost_their_time_once() -> None:
     """An all-gather and a reduce-scatter take the same 12 parts of a step of 20."""
     beside = """

@@ -122,7 +122,12 @@ def test_files_that_were_cut_refused_or_hold_dropped_events_make_a_trace_incompl
     counts = Counts(read=100, device=50, dropped={"no end": 2})
     dropped = replace(whole, windows=tuple(replace(window, counts=counts) for window in whole.windows))
     assert "2 events of 100 were dropped, 2.0 % of them" in said(only("trace-incomplete", dropped))
-    assert "3 lines of the journal" in said(only("trace-incomplete", replace(whole, skipped_lines=3)))
+    torn = only("trace-incomplete", replace(whole, skipped_lines=3))
+    assert "3 lines of the journal" in said(torn)
+    # No profiler wrote the journal: what stops one is no advice about it.
+    assert "prof.stop" in only("trace-incomplete", cut).fix
+    assert "prof.stop" not in torn.fix
+    assert "journal" in torn.fix
     record = MemoryRecord(kind="", source="s.pickle", is_complete=False)
     assert "s.pickle was cut short" in said(only("trace-incomplete", replace(run(strategy=""), records=(record,))))
 

@@ -13,7 +13,9 @@ from meshscope.analysis.exposure import exposure
 from meshscope.analysis.findings.rule import Finding, Rule, part
 from meshscope.analysis.findings.synchronous_collectives import synchronous_collectives
 from meshscope.analysis.findings.whole import all_traced, computing_frac, traced_step
+from meshscope.analysis.fsdp import fsdp
 from meshscope.analysis.overlap import CollectiveOverlap, overlap
+from meshscope.analysis.passes import is_ddp
 from meshscope.analysis.standing import shares_cores
 from meshscope.analysis.xla_checks import xla
 from meshscope.run import Run
@@ -28,6 +30,9 @@ _FIX = """# DDP reduces while backward computes, FSDP gathers one block while
 torch.distributed.fsdp.fully_shard(block)   # each block, then model
 block.set_modules_to_forward_prefetch([next_block])
 block.set_modules_to_backward_prefetch([block_before])"""
+_FIX_TORCH = """# a handle instead of a wait, and other work before its result:
+work = torch.distributed.all_reduce(tensor, async_op=True)
+compute_something_else(); work.wait()"""
 _FIX_JAX = 'XLA_FLAGS="--xla_gpu_enable_latency_hiding_scheduler=true"'
 _FIX_COMMANDS = """# once without command buffers, to see whether they are the cause:
 XLA_FLAGS="--xla_gpu_enable_command_buffer=" python …"""
@@ -57,9 +62,17 @@ def no_overlap(run: Run) -> tuple[Finding, ...]:
                 *_in_commands(run),
             ),
             advice="Start each collective before what does not need it, and wait where its result is used.",
-            fix=(_FIX_COMMANDS if _in_commands(run) else _FIX_JAX) if run.experiment.framework == "jax" else _FIX,
+            fix=_fix(run),
         ),
     )
+
+
+def _fix(run: Run) -> str:
+    """DDP and FSDP overlap by themselves where they are asked to; who calls collectives otherwise has to do it."""
+    if run.experiment.framework == "jax":
+        return _FIX_COMMANDS if _in_commands(run) else _FIX_JAX
+    is_wrapped = run.experiment.strategy in ("ddp", "fsdp") or fsdp(run) or any(map(is_ddp, run.windows))
+    return _FIX if is_wrapped else _FIX_TORCH
 
 
 def _is_jax_on_cpu(run: Run) -> bool:

@@ -21,6 +21,16 @@ _MOST = 4
 _FIX = """# let every rank end by itself, after it has waited for the others:
 prof.stop(); torch.distributed.barrier()
 torch.distributed.destroy_process_group()"""
+_FIX_JOURNAL = """# is the disk full, or was a file of the journal changed by hand?
+df -h RECORDING; tail -n 3 RECORDING/*/journal/*.jsonl"""
+_ADVICE = (
+    "Answers leave out what is missing. Copy the files again if they were cut on the way; a rank that "
+    "is killed while it writes leaves half a file."
+)
+_ADVICE_JOURNAL = (
+    "Answers leave out what those lines say. A line is torn where its writer was killed, or the disk was full, or the "
+    "recording was copied while it grew: copy it again."
+)
 _FIX_JAX = """# stops before the process ends, also when a step raises:
 with jax.profiler.trace(folder):
     jax.block_until_ready(run_steps(state))"""
@@ -36,19 +46,33 @@ def trace_incomplete(run: Run) -> tuple[Finding, ...]:
             code=FINDING.code,
             title="trace incomplete",
             evidence=(*said[:_MOST], *more),
-            advice="Answers leave out what is missing. Copy the files again if they were cut on the way; a rank that "
-            "is killed while it writes leaves half a file.",
-            fix=_FIX_JAX if run.experiment.framework == "jax" else _FIX,
+            advice=_ADVICE if _is_of_traces(run) else _ADVICE_JOURNAL,
+            fix=_fix(run),
         ),
     )
 
 
+def _is_of_traces(run: Run) -> bool:
+    """Whether more is missing than lines of the journal, which no profiler wrote."""
+    return any(True for _ in _cut_files(run)) or any(any(part(run)) for part in (_refused, _absent, _dropped))
+
+
+def _fix(run: Run) -> str:
+    if not _is_of_traces(run):
+        return _FIX_JOURNAL
+    return _FIX_JAX if run.experiment.framework == "jax" else _FIX
+
+
 def _cut(run: Run) -> Iterator[str]:
+    yield from _cut_files(run)
+    if run.skipped_lines:
+        yield f"{counted(run.skipped_lines, 'line')} of the journal could not be read"
+
+
+def _cut_files(run: Run) -> Iterator[str]:
     files = {window.source: window.rank for window in run.windows if not window.is_complete}
     yield from (f"rank {rank}: {source} was cut short" for source, rank in files.items())
     yield from (f"{record.source} was cut short" for record in run.records if not record.is_complete)
-    if run.skipped_lines:
-        yield f"{counted(run.skipped_lines, 'line')} of the journal could not be read"
 
 
 def _refused(run: Run) -> Iterator[str]:
