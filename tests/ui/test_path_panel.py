@@ -20,7 +20,7 @@ from meshscope.run import Gallery, Run
 from meshscope.ui.look import Depth, Look
 from meshscope.ui.marks.cited import spots
 from meshscope.ui.panel import Frame
-from meshscope.ui.panels.path import PANEL, OnPath, draw, question
+from meshscope.ui.panels.path import PANEL, PARTS, OnPath, draw, question
 from meshscope.ui.scene import Scene, Stance
 from meshscope.ui.words import whole_percent
 from meshscope.units import milliseconds, percent
@@ -106,14 +106,14 @@ def test_the_reading_names_the_most_and_what_would_help_most() -> None:
     assert f"it would be {milliseconds(best.step_ns)} ms (−{percent(best.saved_frac)})" in shown
 
 
-def test_a_shorter_step_ends_where_dots_go_on_to_the_measured_one() -> None:
+def test_a_shorter_step_ends_where_dashes_go_on_to_the_measured_one() -> None:
     shown = lines(answered(fed()), SIZES["wide"])
     measured = next(line for line in shown if "as measured" in line)
     end = measured.rindex("█")
     for line in shown:
         if "no straggler" in line and "█" in line and "would" not in line:
             bar = line[: end + 1]
-            assert bar.rstrip()[-1] in "·█"
+            assert bar.rstrip()[-1] in "╌█"
             assert len(bar.rstrip()) == end + 1
 
 
@@ -175,3 +175,23 @@ def test_what_speaks_against_an_answer_stands_below_it_and_no_such_answer_is_the
     shown = " ".join(" ".join(lines(OnPath(dataclasses.replace(path, what_ifs=tuple(doubted))), SIZES["wide"])).split())
     assert "it may save nothing" in shown
     assert f"it would be {milliseconds(best.step_ns)} ms" not in shown
+
+
+@pytest.mark.parametrize("size", [(36, 7), (37, 12), (71, 18), (118, 30)])
+def test_every_sign_of_the_bar_is_in_the_legend_and_stands_for_nothing_else(size: tuple[int, int]) -> None:
+    answer = answered(fed())
+    assert answer.path is not None
+    parts = dict.fromkeys(PARTS, answer.path.of_ns // 1000) | {
+        "compute": answer.path.of_ns - 7 * (answer.path.of_ns // 1000)
+    }
+    parts["communication_and_waiting"] = answer.path.of_ns // 60
+    answer = dataclasses.replace(answer, path=dataclasses.replace(answer.path, parts=parts))
+    strips = draw(answer, Frame(*size))
+    rows = [[(segment.text, segment.style) for segment in strip] for strip in strips]
+    assert rows
+    shown = [strip.text for strip in strips]
+    at = next(number for number, line in enumerate(shown) if line.startswith(" ██"))
+    signs = set(shown[at].strip())
+    legend = "".join(shown[at + 1 : at + 4])
+    assert all(sign in legend for sign in signs)
+    assert "·" not in "".join(shown[at + 4 :])

@@ -15,7 +15,10 @@ HELP = Help(
         ("ms/step", "what a step would take (ms: all that was traced, where no step is marked)"),
         ("saves", "what would go, as a share of the measured path"),
         ("rank", "whom the path goes through"),
-        ("when the path is on it", "from the beginning of the path to its end; the darker, the longer"),
+        (
+            "when the path is on it",
+            "from the beginning of the path to its end; the darker, the longer; blank: on another rank",
+        ),
         ("visits", "stretches of the path on that rank"),
         ("share", "time of the path on it, as a share of the path"),
         ("longest on the path", "kernels, operators and collectives by their time on the path"),

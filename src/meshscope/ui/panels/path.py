@@ -90,7 +90,8 @@ def draw(answer: OnPath, frame: Frame) -> list[Strip]:
     said = wrapped(printable(reading(path)), max(frame.width - 1, 1), 2 if frame.height < 9 else 3)
     lines: list[Line] = [[(" " + line, "text")] for line in said]
     shares = [(PARTS[name][0], ratio(path.parts.get(name, 0), path.of_ns)) for name in PARTS]
-    lines += [[(" ", "text"), *stacked(shares, width, frame.look)], *_legend(path, frame)]
+    bar = stacked(shares, width, frame.look)
+    lines += [[(" ", "text"), *bar], *_legend(path, {role for _, role in bar}, frame)]
     for part in (what_ifs(path, frame), legs(path, answer.ranks, frame), works(path, frame)):
         room = frame.height - len(lines)
         is_roomy = frame.height >= 20
@@ -115,24 +116,37 @@ def reading(path: CriticalPath) -> str:
     return f"{said}; {question} it would be {milliseconds(best.step_ns)} ms (−{percent(best.saved_frac)})"
 
 
-def _legend(path: CriticalPath, frame: Frame) -> list[Line]:
-    """Parts in the order of the bar with their time and share; as many lines as they need, at most three."""
+def _legend(path: CriticalPath, drawn: set[str], frame: Frame) -> list[Line]:
+    """Parts in the order of the bar with their time and share, at most three lines; without times, or without shares,
+    where that names more of them. What is ``drawn`` is named however little it is."""
+    known = [(name, path.parts.get(name, 0)) for name in PARTS]
+    known = [(name, ns) for name, ns in known if ns >= _LEAST_FRAC * path.of_ns or PARTS[name][0] in drawn]
+    most = 2 if frame.height < 9 else 3
+    found: list[Line] = []
+    for has_time, has_share in ((frame.width >= 60, True), (False, True), (False, False)):
+        found = _named(path, known, frame, has_time=has_time, has_share=has_share)
+        if len(found) <= most:
+            break
+    return found[:most]
+
+
+def _named(
+    path: CriticalPath, known: list[tuple[str, int]], frame: Frame, *, has_time: bool, has_share: bool
+) -> list[Line]:
     steps = max(len(path.steps), 1)
     lines: list[list[Piece]] = [[]]
-    known = [(name, path.parts.get(name, 0)) for name in PARTS]
-    known = [(name, ns) for name, ns in known if ns >= _LEAST_FRAC * path.of_ns]
     for name, ns in known:
         meaning, word = PARTS[name]
         number = f"critical_path.{name}"
         time: list[Piece] = [(milliseconds(ns / steps), Cited("text", f"{number}.per_step" if path.steps else number)),
-                             (" ms ", "quiet")] if frame.width >= 60 else []  # fmt: skip
-        share = (whole_percent(ratio(ns, path.of_ns)), Cited("text", f"{number}.share"))
+                             (" ms ", "quiet")] if has_time else []  # fmt: skip
+        share = (whole_percent(ratio(ns, path.of_ns)) if has_share else "", Cited("text", f"{number}.share"))
         piece: list[Piece] = [(" ", "text"), (texture(meaning, frame.look), meaning), (f" {word} ", "quiet"),
                               *time, share, (" ", "text")]  # fmt: skip
         if lines[-1] and cells([*lines[-1], *piece]) > frame.width:
             lines.append([])
         lines[-1] += piece
-    return list(lines[: 1 if frame.height < 9 else 3])
+    return list(lines)
 
 
 def _caveat(answer: OnPath, path: CriticalPath, frame: Frame, used: int) -> list[Line]:

@@ -50,7 +50,7 @@ def _time(path: CriticalPath, width: int = 8) -> Column:
 
 
 def what_ifs(path: CriticalPath, frame: Frame) -> list[Line]:
-    """As it was measured, then each change with the time that is left and, in dots, what it takes off.
+    """As it was measured, then each change with the time that is left and, dashed, what it takes off.
 
     What cannot be said is told with its reason in place of a bar.
     """
@@ -118,11 +118,10 @@ def _answer(
 
 
 def _left(frac: float, whole_frac: float, width: int, look: Look) -> list[Piece]:
-    """What is left as a bar, and dots up to the end of the measured one."""
+    """What is left as a bar, and a dashed line up to the end of the measured one: dots are time nothing explains."""
     (bar, role), *_ = length(frac, width, "gauge", look)
     gone = max(round(whole_frac * width) - len(bar), 0)
-    dots = ("." if look.is_ascii else "·") * gone
-    return [(bar, role), (dots, "faint"), (" " * (width - len(bar) - gone), "text")]
+    return [(bar, role), (("_" if look.is_ascii else "╌") * gone, "faint"), (" " * (width - len(bar) - gone), "text")]
 
 
 def _untold(what: str, why: str, frame: Frame) -> list[Piece]:
@@ -169,12 +168,15 @@ def _leg(path: CriticalPath, one: RankCourse, columns: tuple[Placed, ...], frame
 
 
 def _marks(path: CriticalPath, one: RankCourse, width: int, look: Look) -> str:
-    """A cell for each equal part of the path's time, denser the more of it is on the rank; a little is not nothing."""
+    """A cell for each equal part of the path's time, denser the more of it is on the rank; a little is not nothing.
+
+    It is blank where the path is on another rank: a dot would be the sign of time that nothing explains.
+    """
     if width <= 0:
         return ""
     frac = within(one, path.of_ns, width)
     levels = np.where(frac <= 0, 0, np.clip(np.ceil(frac * 4 - 1e-9), 1, 4)).astype(int)
-    return "".join(heat(level, look) for level in levels.tolist())
+    return "".join(heat(level, look) if level else " " for level in levels.tolist())
 
 
 def works(path: CriticalPath, frame: Frame) -> list[Line]:
