@@ -93,10 +93,12 @@ def test_a_cache_that_cannot_be_written_is_a_note_and_no_error(big: Path, tmp_pa
     assert len(done.stderr.splitlines()) == 1
 
 
-# The terminal becomes the controlling one of the new session: Ctrl-C on it is a signal to all who belong to it.
+# The terminal becomes the controlling one of the new session: Ctrl-C on it is a signal to all who belong to it, also
+# where the tests run in the background, whose children begin with that signal ignored.
 ON_ITS_TERMINAL = """
-import fcntl, sys, termios
+import fcntl, signal, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from meshscope.cli import main
 main()
 """
