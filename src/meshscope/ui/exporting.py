@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
 import time
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from meshscope.ui import clipboard, saving
 from meshscope.ui.sheet import Sheet, Value, spoken
 from meshscope.units import printable
 
@@ -96,3 +98,20 @@ def file_name(subject: Subject, kind: str, now_s: float | None = None) -> str:
     at = time.strftime("%Y%m%d-%H%M%S", time.localtime(now_s))
     of = re.sub(r"[^A-Za-z0-9._-]+", "-", subject.of).strip("-.")[:_LONGEST_NAME] or "all"
     return f"meshscope-{subject.panel}-{of}-{at}.{kind}"
+
+
+def exported(given: Sheet, subject: Subject, kind: str) -> str:
+    """Write a sheet to a file of its own; the line that says where it is, or why it could not be written."""
+    text = as_csv(given) if kind == "csv" else as_json(given, subject)
+    try:
+        saved = saving.told(saving.save(file_name(subject, kind, time.time()), text))
+    except saving.SavingError as error:
+        return printable(error.message)
+    return printable(f"{saved}: {subject.caveat}" if subject.caveat else saved)
+
+
+def copied(rows: Sheet) -> tuple[str, str]:
+    """Rows as text for the clipboard, and what is left to say of that: what found no room, and what tmux needs."""
+    lines = as_tabs(rows)
+    tmux = f"; {clipboard.TMUX}" if os.environ.get("TMUX") else ""
+    return "\n".join(lines), f"{clipboard.left_out(lines)}{tmux}."

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import Binding, BindingType
 
-from meshscope.ui import clipboard, saving
+from meshscope.ui import clipboard
 from meshscope.ui.asking import Answered
 from meshscope.ui.commands import Command
-from meshscope.ui.exporting import FORMATS, Subject, as_csv, as_json, as_tabs, file_name
+from meshscope.ui.exporting import FORMATS, Subject, as_tabs, exported
 from meshscope.ui.look import Look
 from meshscope.ui.screens.choosing import PICTURES, Choosing
 from meshscope.ui.screens.help import Help, Pairs
 from meshscope.ui.screens.jumping import Jumping
 from meshscope.ui.sheet import Sheet, chosen
-from meshscope.units import counted, printable
+from meshscope.units import counted
 
 if TYPE_CHECKING:
     from meshscope.ui.commanding import Commanding
@@ -98,12 +97,7 @@ class Keeping(Jumping):
     def _export(self, given: Sheet, subject: Subject, kind: str | None) -> None:
         if kind is None:
             return
-        text = as_csv(given) if kind == "csv" else as_json(given, subject)
-        try:
-            saved = saving.told(saving.save(file_name(subject, kind, time.time()), text))
-            self.say(printable(f"{saved}: {subject.caveat}" if subject.caveat else saved))
-        except saving.SavingError as error:
-            self.say(printable(error.message))
+        self.say(exported(given, subject, kind))
 
     def action_save(self) -> None:
         """Ask whether as a picture or as text, then save the screen."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, cast
@@ -11,13 +9,12 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from meshscope.ui import clipboard, saving
 from meshscope.ui.commands import Command
-from meshscope.ui.exporting import FORMATS, Subject, as_csv, as_json, as_tabs, file_name
+from meshscope.ui.exporting import FORMATS, Subject, copied, exported
 from meshscope.ui.look import Look
 from meshscope.ui.screens.choosing import PICTURES, Choosing
 from meshscope.ui.sheet import Sheet, chosen
-from meshscope.units import counted, printable
+from meshscope.units import counted
 
 if TYPE_CHECKING:
     from meshscope.ui.commanding import Commanding
@@ -64,11 +61,10 @@ class Taking(Screen[None]):
         if given is None:
             self.say("There is nothing to copy yet.")
             return
-        lines = as_tabs(chosen(given, name=self.row))
-        self.app.copy_to_clipboard("\n".join(lines))
-        tmux = f"; {clipboard.TMUX}" if os.environ.get("TMUX") else ""
-        what = f"{counted(len(lines) - 1, 'row')} with headings"
-        self.say(f"Copied {what}{clipboard.left_out(lines)}{tmux}.")
+        rows = chosen(given, name=self.row)
+        text, more = copied(rows)
+        self.app.copy_to_clipboard(text)
+        self.say(f"Copied {counted(len(rows.rows), 'row')} with headings{more}")
 
     def action_export(self) -> None:
         given = self.sheet()
@@ -80,12 +76,7 @@ class Taking(Screen[None]):
     def _export(self, given: Sheet, kind: str | None) -> None:
         if kind is None:
             return
-        subject = Subject(self._title, self._title)
-        text = as_csv(given) if kind == "csv" else as_json(given, subject)
-        try:
-            self.say(printable(saving.told(saving.save(file_name(subject, kind, time.time()), text))))
-        except saving.SavingError as error:
-            self.say(printable(error.message))
+        self.say(exported(given, Subject(self._title, self._title), kind))
 
     def action_save(self) -> None:
         app = cast("Commanding", self.app)
