@@ -23,7 +23,8 @@ class Attention(nn.Module):
     def __call__(self, x: Array) -> Array:
         samples, tokens, width = x.shape
         qkv = dense(self.options, 3 * width, name="qkv")(x)
-        q, k, v = jnp.moveaxis(qkv.reshape(samples, tokens, 3, self.options.heads, -1), 2, 0)
+        # A head's q, k and v stand side by side, so that a contiguous part of the projection is that of whole heads.
+        q, k, v = jnp.moveaxis(qkv.reshape(samples, tokens, self.options.heads, 3, -1), 3, 0)
         mixed = jax.nn.dot_product_attention(q, k, v, is_causal=True)
         return residual_dense(self.options, name="out")(mixed.reshape(samples, tokens, width))
 
