@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from drawn import run, steps, windows
 from stepped import Step, profiled
+from stepped import windows as exposed_windows
 
 from meshscope.analysis.comparison import comparison
 from meshscope.recording.entries import Compiled, Ended, MemoryMeasured, RankStarted
@@ -64,12 +65,34 @@ def test_the_fastest_leads_and_the_slowest_says_why() -> None:
         (200, Step(compute=80, exposed=10, idle=110), ", because slow idles 55 % of a step (ddp 10 %)."),
         (200, Step(compute=80, exposed=10, idle=10, copied=100), ", because slow copies in 50 % of a step (ddp 0 %)."),
         # As long a step without a profiler, and none of the difference in the profiled ones.
-        (200, Step(compute=80, exposed=10, idle=10), "; their profiled steps do not show why."),
+        (
+            200,
+            Step(compute=80, exposed=10, idle=10),
+            "; slow's step is 100 ms longer, but not when profiled, so why is not known.",
+        ),
+        (
+            200,
+            Step(compute=70, exposed=10, idle=10),
+            "; slow's step is 100 ms longer, but 10.0 ms shorter when profiled, so why is not known.",
+        ),
+        (
+            200,
+            Step(compute=160, exposed=70, idle=50),
+            "; slow's step is 100 ms longer, but 180 ms when profiled, too much to say why.",
+        ),
         # 40 ms of 100: named with its size. 33 of 147: not at all.
         (200, Step(compute=110, exposed=40, idle=50), ", in part (40.0 of 100 ms) because slow idles 25 % of a step"),
-        (247, Step(compute=115, exposed=35, idle=43, copied=30), "; their profiled steps do not show why."),
+        (
+            247,
+            Step(compute=115, exposed=35, idle=43, copied=30),
+            " 147 ms longer, but no part of a profiled step by a third of that (most: computing, 35.0 ms).",
+        ),
         # Idle is all that the profiled steps differ by, and that is 33 of 147 ms.
-        (247, Step(compute=80, exposed=10, idle=43), "; their profiled steps do not show why."),
+        (
+            247,
+            Step(compute=80, exposed=10, idle=43),
+            "; slow's step is 147 ms longer, but only 33.0 ms when profiled, too little to say why.",
+        ),
     ],
 )
 def test_the_reason_is_the_part_that_explains_the_difference_of_the_step_times_if_any_does(
@@ -85,13 +108,25 @@ def test_what_the_scheduler_chooses_is_no_reason() -> None:
         (profiled("ddp", 100, STEP, cores=2, **about), profiled("fsdp", 200, EXPOSED, cores=2, **about))
     )
     assert shared.verdict == (
-        "ddp leads: 2.0× fsdp; 90.0 of 100 ms more are exposed, the scheduler's choice on shared cores."
+        "ddp leads: 2.0× fsdp; fsdp's step is 100 ms longer, 90.0 ms of it exposed communication, which on shared "
+        "cores is the scheduler's choice."
     )
+    more = [Step(compute=60, exposed=130, idle=10)] * 3
+    beyond = comparison((profiled("ddp", 100, STEP, cores=2, **about), profiled("fsdp", 200, more, cores=2, **about)))
+    assert "fsdp's step is 100 ms longer, all of it exposed communication, which on shared cores" in beyond.verdict
     apart = comparison((profiled("ddp", 100, STEP, cores=4, **about), profiled("fsdp", 200, EXPOSED, cores=4, **about)))
     assert "because fsdp leaves 50 % of a step exposed" in apart.verdict
     idle = [Step(compute=80, exposed=10, idle=110)] * 3
     idling = comparison((profiled("ddp", 100, STEP, cores=2, **about), profiled("slow", 200, idle, cores=2, **about)))
     assert "because slow idles 55 % of a step (ddp 10 %)" in idling.verdict
+
+
+def test_a_median_step_that_is_not_longer_has_no_reason() -> None:
+    """Half the samples in steps of the same length."""
+    fewer = [*steps([99.0] * 20, samples=8), Ended(t_ns=10**12, outcome="done")]
+    halved = run(fewer, windows=exposed_windows(EXPOSED), strategy="fsdp")
+    said = comparison((profiled("ddp", 100, STEP), halved)).verdict
+    assert said == "ddp leads: 2.0× fsdp; fsdp's median step is not longer (100 against 100 ms)."
 
 
 def test_without_traces_there_is_no_reason() -> None:

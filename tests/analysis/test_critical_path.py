@@ -26,9 +26,16 @@ MS = 1_000_000
 
 def path(*windows: Window) -> CriticalPath:
     (found,) = critical_paths(run(windows=windows))
-    assert sum(found.parts.values()) == found.of_ns == sum(found.by_rank.values())
+    adds_up(found)
     assert found.error_ns == 0
     return found
+
+
+def adds_up(found: CriticalPath) -> None:
+    """Parts and ranks to the path, and of each part that has names these to the part."""
+    assert sum(found.parts.values()) == found.of_ns == sum(found.by_rank.values())
+    for part in ("compute", "communication", "communication_and_waiting", "copy"):
+        assert sum(one.total_ns for one in found.works if one.part == part) == found.parts.get(part, 0)
 
 
 def total(found: CriticalPath, name: str) -> int:
@@ -228,6 +235,7 @@ def test_a_thread_of_a_cpu_rank_waits_where_it_does_nothing_until_a_collective_e
     ]  # fmt: skip
     found = path(window(spans, device_kind="cpu", steps=[(0, 60)]))
     assert found.parts == {"compute": 10 + 8, "launch": 3, "communication_and_waiting": 37, "host": 2}
+    assert named(found) == {"nccl:all_reduce": (1, 37), "aten::mm": (1, 10), "aten::add_": (1, 8)}
     # Without communication the thread would have gone on at 30.
     assert total(found, "communication_hidden") == 40
 
@@ -236,6 +244,45 @@ def test_a_cpu_rank_that_does_not_wait_is_its_own_path() -> None:
     call = Made(Kind.LAUNCH, "main", 10, 12, "c10d::allreduce_")
     spans = [kernel(0, 10, lane="main"), kernel(12, 60, lane="main"), collective(13, 50, call, lane="pt_gloo_runloop")]
     assert path(window(spans, device_kind="cpu", steps=[(0, 60)])).parts == {"compute": 58, "host": 2}
+
+
+def named(found: CriticalPath) -> dict[str, tuple[int, int]]:
+    return {one.name: (one.count, one.total_ns) for one in found.works}
+
+
+def on_cpu(*spans: tuple[str, int, int], waits: tuple[tuple[int, int], ...] = (), until: int = 100) -> Window:
+    made = [kernel(start, end, name=name, lane="main") for name, start, end in spans]
+    made += [Made(Kind.WAIT, "main", start, end, "c10d::wait_tensor") for start, end in waits]
+    return window(made, device_kind="cpu", steps=[(0, until)])
+
+
+def test_the_computing_of_a_cpu_rank_is_that_of_the_innermost_operators() -> None:
+    """Two linear layers call addmm, the second of which is entered before the step begins and left after it ends."""
+    found = path(
+        on_cpu(
+            ("aten::linear", 0, 40), ("aten::addmm", 5, 35), ("aten::copy_", 10, 12), ("aten::expand", 8, 8),
+            ("aten::relu", 45, 50), ("aten::linear", 60, 120), ("aten::addmm", 70, 110),
+        )
+    )  # fmt: skip
+    assert found.parts == {"compute": 40 + 5 + 40, "host": 15}
+    assert named(found) == {
+        "aten::addmm": (2, 5 + 23 + 30),
+        "aten::linear": (2, 5 + 5 + 10),
+        "aten::relu": (1, 5),
+        "aten::copy_": (1, 2),
+    }
+
+
+def test_an_operator_that_a_wait_cuts_in_two_is_one_call() -> None:
+    found = path(on_cpu(("aten::sum", 0, 20), ("aten::sum", 50, 70), ("aten::sum", 80, 90), waits=((20, 50),)))
+    assert named(found) == {"aten::sum": (2, 50)}
+
+
+def test_operators_that_overlap_without_nesting_are_all_counted() -> None:
+    """No thread does that; a damaged trace may. From 14 to 15 only b runs, which its neighbours hide."""
+    found = path(on_cpu(("a", 0, 10), ("b", 5, 15), ("c", 12, 14)))
+    assert found.parts == {"compute": 15, "host": 85}
+    assert named(found) == {"a": (1, 5), "b": (1, 7), "c": (1, 2), "": (0, 1)}
 
 
 def test_several_computing_threads_of_a_cpu_rank_are_not_put_in_an_order() -> None:
@@ -354,7 +401,7 @@ def test_no_replay_is_shorter_than_the_compute_of_a_stream_or_longer_than_the_st
 ) -> None:
     windows, computed = drawn
     (found,) = critical_paths(run(windows=windows))
-    assert sum(found.parts.values()) == found.of_ns == sum(found.by_rank.values())
+    adds_up(found)
     assert min(found.parts.values()) > 0
     # Work without a launch was launched before the steps: the path begins when the device has done it.
     before = int(windows[0].step_ns[0, 1]) - found.of_ns
@@ -370,8 +417,12 @@ def test_the_bundled_strategies_have_a_path_that_adds_up(root: Path) -> None:
     assert end is not None
     for here in gallery.at(end)[1]:
         (found,) = critical_paths(here)
-        assert sum(found.parts.values()) == found.of_ns == sum(found.by_rank.values())
+        adds_up(found)
         assert found.error_ns == 0
+        if here.experiment.framework == "torch":
+            operators = [one for one in found.works if one.part == "compute"]
+            assert all(one.name.startswith("aten::") for one in operators[:3])
+            assert sum(one.total_ns for one in operators) > found.of_ns / 10
         if here.experiment.ranks > 1:
             names = {one.name for one in found.what_ifs}
             assert names >= {"communication_twice_as_fast", "communication_hidden", "no_straggler"}

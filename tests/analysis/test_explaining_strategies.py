@@ -118,6 +118,18 @@ def test_the_critical_path_is_its_kinds_and_each_is_its_ranks() -> None:
     assert [(one.name, one.share_ns) for one in case.evidence.largest] == [("gemm", 110), ("gemm", 10)]
 
 
+def test_an_operator_on_the_path_is_its_own_time_and_calls() -> None:
+    nested = [kernel(at, at + 30, name="aten::linear", lane="main") for at in (0, 50)]
+    nested += [kernel(at + 5, at + 25, name="aten::mm", lane="main") for at in (0, 50)]
+    of = run(windows=[window(nested, device_kind="cpu", steps=[(0, 100)])])
+    assert (worth(of, "critical_path.works.aten::mm"), worth(of, "critical_path.works.aten::linear")) == (40, 20)
+    assert worth(of, "critical_path.works.aten::linear.count") == 2
+    case = only(of, "critical_path.works.aten::linear")
+    assert case.json == "critical_path[0].works[1].total_ns"
+    assert case.evidence is not None
+    assert [(one.name, one.share_ns) for one in case.evidence.largest] == [("aten::linear", 5)] * 4
+
+
 def test_an_answer_of_a_replay_is_the_path_of_that_replay() -> None:
     of = run(windows=three())
     twice = only(of, "what_if.communication_twice_as_fast.total")

@@ -54,7 +54,7 @@ def test_what_profiled_steps_do_not_show_is_a_part_of_its_own() -> None:
 def test_profiled_steps_that_differ_by_much_less_give_no_reason() -> None:
     said = sentence(between(profiled("ddp", 100, DDP), profiled("fsdp", 400, FSDP)))
     assert said == (
-        "ddp wins by 300 ms a step over fsdp (4.0×); their profiled steps differ by 100 ms, and do not show why."
+        "ddp wins by 300 ms a step over fsdp (4.0×); their profiled steps differ by only 100 ms, so why is not known."
     )
 
 

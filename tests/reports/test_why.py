@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 
 import msgspec
 from drawn import run
@@ -10,9 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_spans import Made, collective, host, kernel, launch, window
 
+from meshscope.analysis.ddp import Ddp
+from meshscope.analysis.fsdp import Fsdp, Module
+from meshscope.analysis.xla_checks import Called, Xla, XlaCollective
 from meshscope.kinds import ANNOTATION, FRAME, Kind
 from meshscope.reports.analysis_json import analysis
 from meshscope.reports.columns import WIDTH
+from meshscope.reports.strategy_json import OVER
 from meshscope.reports.text import report
 from meshscope.reports.why_json import why_json
 from meshscope.reports.why_text import why_lines
@@ -77,6 +82,7 @@ def test_the_critical_path_is_told_with_what_would_shorten_it() -> None:
     }  # fmt: skip
     text = said(report([late_rank()], encoding="utf-8"))
     assert "critical path of step 0, 140 ms: compute 85.7 %, communication 14.3 %; through rank 2" in text
+    assert "longest on it: gemm 85.7 %, nccl:all_reduce 14.3 %" in text
     assert (
         "a step of 140 ms would take: no straggler (the median rank by itself, at its own host's pace) 40.0 ms "
         "(−71.4 %)"
@@ -96,6 +102,7 @@ def test_buckets_are_told_in_both() -> None:
     (recording,) = analysis([here])["recordings"]
     assert recording["ddp"]["tail_ns"] == 5 * MS
     text = said(report([here], encoding="utf-8"))
+    assert recording["ddp"]["over"]["tail_ns"] == "mean backward pass of a rank"
     assert "ddp: 2 buckets of 4.00 MB to 8.00 MB" in text
     # The device is busy from 1 to 45 ms; the collective under compute counts once in phases and twice in work added up.
     assert (
@@ -103,6 +110,34 @@ def test_buckets_are_told_in_both() -> None:
     ) in text
     assert "phases, of 44.0 ms in which devices are busy (work at the same time counts once): forward 2.3 %" in text
     assert "of 52.0 ms of device work, added up: DistributedDataParallel.forward" in text
+
+
+def test_every_number_of_a_strategy_says_what_it_is_over() -> None:
+    kinds = {"ddp": {"": Ddp}, "fsdp": {"": Fsdp, "modules.": Module},
+             "xla": {"": Xla, "collectives.": XlaCollective, "collectives.longest.": Called}}  # fmt: skip
+    words = {"ranks", "modules", "module", "what", "collectives", "command_names", "name", "told_by", "longest",
+             "is_scattered"}  # fmt: skip
+    for name, some in kinds.items():
+        numbers = {
+            f"{at}{field.name}" for at, kind in some.items() for field in fields(kind) if field.name not in words
+        }
+        assert set(OVER[name]) == numbers
+
+
+def test_totals_are_told_from_means_in_the_text() -> None:
+    """Of a search of 4 ms in each of two steps 8 in all."""
+    spans = []
+    for at in (0, 50 * MS):
+        call = launch(at + 30 * MS, at + 30 * MS + 1, lane="autograd")
+        spans += [
+            host(at, at + MS, "DistributedDataParallel.forward", rule=ANNOTATION),
+            kernel(at + MS, at + 2 * MS, launch(at + 1, at + 2)),
+            host(at + MS, at + 40 * MS, "autograd::engine::evaluate_function: MmBackward0", lane="autograd"),
+            collective(at + 40 * MS, at + 45 * MS, call, size_bytes=4_000_000),
+            host(at + 41 * MS, at + 45 * MS, "torch.distributed.ddp.reducer::search_unused_parameters"),
+        ]
+    here = run(windows=[window(spans, steps=[(0, 50 * MS), (50 * MS, 100 * MS)])], ranks=1)
+    assert "unused parameters were searched for 2 times (8.00 ms in all)" in said(report([here], encoding="utf-8"))
 
 
 def test_what_is_not_known_is_listed() -> None:

@@ -10,7 +10,9 @@ from meshscope.analysis.standing import Row
 from meshscope.units import UNKNOWN, milliseconds, ratio
 
 _MOSTLY_FRAC, _PARTLY_FRAC = 1 / 2, 1 / 3
-_UNEXPLAINED = "; their profiled steps do not show why"
+_ALIKE_FRAC = 0.01
+_WORDS = {"exposed": "exposed communication", "compute": "computing", "copy": "copying", "idle": "idling"}
+_CHANCE = "which on shared cores is the scheduler's choice"
 
 
 def because(leader: Row, other: Row, collectives: tuple[CollectiveOverlap, ...]) -> str:
@@ -21,21 +23,39 @@ def because(leader: Row, other: Row, collectives: tuple[CollectiveOverlap, ...])
     of that difference, or by more than it and a half. Exposed time of ranks that share their cores is no reason.
     """
     fast, slow = leader.per_step, other.per_step
-    if fast is None or slow is None:
+    if fast is None or slow is None or math.isnan(other.median_ns - leader.median_ns):
         return ""
+    if other.median_ns <= leader.median_ns:
+        times = f"{milliseconds(other.median_ns)} against {milliseconds(leader.median_ns)} ms"
+        return f"; {other.strategy}'s median step is not longer ({times})"
     longer_ns, seen_ns = other.median_ns - leader.median_ns, slow.span_ns - fast.span_ns
-    if math.isnan(longer_ns) or longer_ns <= 0 or abs(longer_ns - seen_ns) > longer_ns * _MOSTLY_FRAC:
-        return _UNEXPLAINED
+    longer = f"; {other.strategy}'s step is {milliseconds(longer_ns)} ms longer"
+    if abs(longer_ns - seen_ns) > longer_ns * _MOSTLY_FRAC:
+        return f"{longer}, {_unseen(longer_ns, seen_ns)}"
     before, after = _parts(fast), _parts(slow)
     grown = {name: after[name] - before[name] for name in after}
     part = max(grown, key=lambda name: grown[name])
     if grown[part] < longer_ns * _PARTLY_FRAC:
-        return _UNEXPLAINED
-    of = f"{milliseconds(grown[part])} of {milliseconds(longer_ns)} ms"
+        most = f"{_WORDS[part]}, {milliseconds(grown[part])} ms"
+        return f"{longer}, but no part of a profiled step by a third of that (most: {most})"
+    of = milliseconds(grown[part]), milliseconds(longer_ns)
     if part == "exposed" and (leader.shares_cores or other.shares_cores):
-        return f"; {of} more are exposed, the scheduler's choice on shared cores"
-    in_part = f" in part ({of})" if grown[part] < longer_ns * _MOSTLY_FRAC else ""
+        of_it = f"{of[0]} ms of it" if grown[part] < longer_ns else "all of it"
+        return f"{longer}, {of_it} {_WORDS[part]}, {_CHANCE}"
+    in_part = f" in part ({of[0]} of {of[1]} ms)" if grown[part] < longer_ns * _MOSTLY_FRAC else ""
     return f",{in_part} because {_spends(part, leader, other, collectives)}"
+
+
+def _unseen(longer_ns: float, seen_ns: float) -> str:
+    """How much longer profiled steps are where that is too little, or too much, for the difference to be in them."""
+    seen = milliseconds(abs(seen_ns))
+    if abs(seen_ns) <= longer_ns * _ALIKE_FRAC:
+        return "but not when profiled, so why is not known"
+    if seen_ns < 0:
+        return f"but {seen} ms shorter when profiled, so why is not known"
+    if seen_ns < longer_ns:
+        return f"but only {seen} ms when profiled, too little to say why"
+    return f"but {seen} ms when profiled, too much to say why"
 
 
 def _parts(step: Breakdown) -> dict[str, int]:

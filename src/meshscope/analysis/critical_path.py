@@ -12,47 +12,29 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from meshscope.analysis.calls import is_gloo
 from meshscope.analysis.graph import Graph, Part
-from meshscope.analysis.graph_cpu import computing_thread
-from meshscope.analysis.graph_device import Range
 from meshscope.analysis.graph_run import RoundGraph, measure
 from meshscope.analysis.parts import per_round
-from meshscope.analysis.replay import Chain, chain, replay
+from meshscope.analysis.path_pieces import NAMED, NAMES, Pieces, measured
+from meshscope.analysis.replay import chain, replay
 from meshscope.analysis.rounds import Round, rounds
 from meshscope.analysis.waiting import world
 from meshscope.analysis.what_if import WhatIf, what_ifs
 from meshscope.analysis.what_if_caveats import cautioned
-from meshscope.intervals import Intervals, intersection, union
 from meshscope.run import Run
-from meshscope.spans import Kind
 from meshscope.units import percent
-
-Ints = npt.NDArray[np.int64]
-
-NAMES = {
-    Part.START: "late_start",
-    Part.COMPUTE: "compute",
-    Part.TRANSFER: "communication",
-    Part.WAITED: "communication_and_waiting",
-    Part.COPY: "copy",
-    Part.LAUNCH: "launch",
-    Part.HOST: "host",
-    Part.DELAY: "delay",
-}
-"""``late_start``: a rank began its first step after the first one; ``delay``: nothing recorded explains it."""
 
 MOST_ERROR = 0.05
 """A replay of the steps as they were that is further off than this is no ground for any other."""
 
-_NAMED = (Part.COMPUTE, Part.TRANSFER, Part.WAITED, Part.COPY)
-
 
 @dataclass(frozen=True)
 class OnPath:
-    """A kernel, operator or collective on the path: ``count`` of its spans, for ``total_ns``."""
+    """A kernel, operator or collective on the path: ``count`` of its spans, for ``total_ns``.
+
+    An operator's time is its own, without that of those it calls.
+    """
 
     name: str
     part: str
@@ -137,7 +119,7 @@ def doubts(run: Run) -> tuple[tuple[str, str], ...]:
 def _path(found: RoundGraph, graph: Graph) -> CriticalPath:
     times_ns = replay(graph)
     error_ns = abs(int(times_ns[-1] - graph.time_ns[-1]))
-    steps = chain(graph, graph.time_ns)
+    pieces = measured(found, graph, chain(graph, graph.time_ns))
     answers, untold = what_ifs(found)
     if error_ns > MOST_ERROR * graph.length_ns:
         why = f"the replay of the steps as they were is {percent(error_ns / graph.length_ns)} off"
@@ -147,71 +129,45 @@ def _path(found: RoundGraph, graph: Graph) -> CriticalPath:
         ranks=tuple(here.rank for here in found.ranges),
         steps=found.steps,
         of_ns=graph.length_ns,
-        parts=_parts(found, graph, steps),
-        by_rank=_by_rank(graph, steps),
-        works=_works(found, graph, steps),
+        parts=pieces.total_ns(),
+        by_rank=_by_rank(pieces),
+        works=_works(found, pieces),
         error_ns=error_ns,
         what_ifs=answers,
         untold=untold,
         is_unchecked=found.has_host and not found.host_waits,
-        legs=_legs(graph, steps),
+        legs=_legs(pieces, graph.start_ns),
     )
 
 
-def _parts(found: RoundGraph, graph: Graph, path: Chain) -> dict[str, int]:
-    length_ns = path.to_ns - path.from_ns
-    part = graph.part[path.moment]
-    total: Counter[str] = Counter({name: int(length_ns[part == one].sum()) for one, name in NAMES.items()})
-    total[NAMES[Part.DELAY]] += int(length_ns[part == Part.MEETING].sum())
-    for here in found.ranges:
-        if is_gloo(here.window):
-            computed_ns = _computed(here, graph, path)
-            total[NAMES[Part.HOST]] -= computed_ns
-            total[NAMES[Part.COMPUTE]] += computed_ns
-    return dict(+total)
-
-
-def _computed(here: Range, graph: Graph, path: Chain) -> int:
-    """The time of a CPU rank's thread on the path in which it is in operators."""
-    spans = here.spans
-    mine = (graph.part[path.moment] == Part.HOST) & (graph.rank[path.moment] == here.rank)
-    rows = (spans.kind == Kind.COMPUTE) & (spans.lane == computing_thread(spans))
-    compute = union(spans.start_ns[rows], spans.end_ns[rows])
-    return intersection(compute, Intervals(path.from_ns[mine], path.to_ns[mine])).total_ns
-
-
-def _ranks(graph: Graph, path: Chain) -> Ints:
-    """Of each moment; the time before the end of all is of the rank whose moment came last."""
-    rank = graph.rank[path.moment].copy()
-    for at in np.flatnonzero(rank < 0).tolist():
-        rank[at] = rank[at - 1] if at else -1
-    return rank
-
-
-def _legs(graph: Graph, path: Chain) -> tuple[Leg, ...]:
-    took = path.to_ns > path.from_ns
-    rank, from_ns, to_ns = _ranks(graph, path)[took], path.from_ns[took], path.to_ns[took]
-    first = np.flatnonzero(np.diff(rank, prepend=-2))
-    last = np.append(first[1:], len(rank)) - 1
-    bounds = (rank[first], from_ns[first] - graph.start_ns, to_ns[last] - graph.start_ns)
+def _legs(pieces: Pieces, start_ns: int) -> tuple[Leg, ...]:
+    took = pieces.where(pieces.length_ns > 0)
+    first = np.flatnonzero(np.diff(took.rank, prepend=-2))
+    last = np.append(first[1:], len(took.rank)) - 1
+    bounds = (took.rank[first], took.from_ns[first] - start_ns, took.to_ns[last] - start_ns)
     return tuple(Leg(*leg) for leg in zip(*(column.tolist() for column in bounds), strict=True))
 
 
-def _by_rank(graph: Graph, path: Chain) -> dict[int, int]:
-    rank, length_ns = _ranks(graph, path), path.to_ns - path.from_ns
-    total = {int(one): int(length_ns[rank == one].sum()) for one in np.unique(rank).tolist()}
+def _by_rank(pieces: Pieces) -> dict[int, int]:
+    total = {int(one): int(pieces.length_ns[pieces.rank == one].sum()) for one in np.unique(pieces.rank).tolist()}
     return {one: ns for one, ns in total.items() if ns}
 
 
-def _works(found: RoundGraph, graph: Graph, path: Chain) -> tuple[OnPath, ...]:
+def _works(found: RoundGraph, pieces: Pieces) -> tuple[OnPath, ...]:
     count: Counter[tuple[str, str]] = Counter()
     total: Counter[tuple[str, str]] = Counter()
-    is_named = np.isin(graph.part[path.moment], _NAMED)
-    length_ns = (path.to_ns - path.from_ns)[is_named].tolist()
-    for moment, ns in zip(path.moment[is_named].tolist(), length_ns, strict=True):
-        spans, row = found.ranges[int(graph.window[moment])].spans, int(graph.row[moment])
-        name = spans.name_of(row) if spans.name[row] >= 0 else ""
-        key = (name, NAMES[Part(int(graph.part[moment]))])
-        count[key] += 1
-        total[key] += ns
-    return tuple(OnPath(name, part, count[name, part], ns) for (name, part), ns in total.most_common())
+    for number, here in enumerate(found.ranges):
+        mine = pieces.where((pieces.window == number) & np.isin(pieces.part, NAMED))
+        codes = np.where(mine.row >= 0, here.spans.name[mine.row], -1)
+        keys, place = np.unique(np.stack((codes, mine.part)), axis=1, return_inverse=True)
+        total_ns = np.zeros(keys.shape[1], dtype=np.int64)
+        np.add.at(total_ns, place.reshape(-1), mine.length_ns)
+        # One operator is several pieces where others are called in it.
+        rows, first = np.unique(mine.row, return_index=True)
+        calls = np.bincount(place.reshape(-1)[first[rows >= 0]], minlength=keys.shape[1])
+        for at, (code, part) in enumerate(keys.T.tolist()):
+            key = (here.spans.names[code] if code >= 0 else "", NAMES[Part(part)])
+            count[key] += int(calls[at])
+            total[key] += int(total_ns[at])
+    by_time = sorted(total, key=lambda key: (-total[key], key))
+    return tuple(OnPath(name, part, count[name, part], total[name, part]) for name, part in by_time)

@@ -111,9 +111,9 @@ def _because(known: Gap, figures: _Printed) -> str:
         return f"; why is not known: {known.untold}"
     seen_ns = known.total_ns - sum(part.ns for part in known.parts if part.name == UNPROFILED)
     if abs(known.total_ns - seen_ns) > abs(known.total_ns) * _UNEXPLAINED_FRAC:
-        return f"; their profiled steps differ by {milliseconds(seen_ns).replace('-', '−')} ms, and do not show why"
+        return f"; {_unseen(known, seen_ns)}, so why is not known"
     if not figures.named:
-        return "; no part of the profiled steps differs by more than its spread"
+        return f"; no part of the profiled steps differs by more than its spread{_largest(known)}"
     told = [(units, _part(part, units, known, figures)) for part, units in figures.named]
     if figures.rest:
         told.append((figures.rest, f"the rest {_signed(figures.rest, figures)}"))
@@ -122,6 +122,23 @@ def _because(known: Gap, figures: _Printed) -> str:
     few = f" (from {known.few})" if known.few else ""
     is_chance = known.shares_cores and any(part.name in _EXPOSED for part, _ in figures.named)
     return ": " + ", ".join(said) + few + (_CHANCE if is_chance else "")
+
+
+def _unseen(known: Gap, seen_ns: int) -> str:
+    """What the profiled steps differ by where that is too little, or too much, for the difference to be in them."""
+    seen = milliseconds(abs(seen_ns))
+    if seen_ns * known.total_ns <= 0:
+        shorter = f"are {seen} ms shorter" if seen_ns else "are no longer"
+        return f"the profiled steps of {known.slow} {shorter}"
+    much = "only" if abs(seen_ns) < abs(known.total_ns) else "as much as"
+    return f"their profiled steps differ by {much} {seen} ms"
+
+
+def _largest(known: Gap) -> str:
+    """The part that differs most, where none is clear."""
+    seen = [part for part in known.parts if part.name != UNPROFILED and part.ns]
+    most = max(seen, key=lambda part: abs(part.ns), default=None)
+    return "" if most is None else f" (most: {_WORDS[most.name]}, {milliseconds(abs(most.ns))} ms)"
 
 
 def _signed(units: int, figures: _Printed) -> str:

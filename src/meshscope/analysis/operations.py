@@ -91,13 +91,25 @@ def measure(window: Window) -> Part:
 def own_calls(spans: SpanTable, rows: Ints) -> tuple[Ints, Ints]:
     """One row for each call, and what it did itself. An operator that was cut at the waits in it is one call."""
     own_ns = nest(spans.lane[rows], spans.start_ns[rows], spans.end_ns[rows]).own_ns()
-    order = np.lexsort((spans.start_ns[rows], spans.name[rows], spans.lane[rows]))
-    rows, own_ns = rows[order], own_ns[order]
-    is_first = ~_continues(spans, rows)
-    call = np.cumsum(is_first) - 1
+    order, call = _by_call(spans, rows)
+    is_first = np.diff(call, prepend=-1) > 0
     total_ns = np.zeros(int(is_first.sum()), dtype=np.int64)
-    np.add.at(total_ns, call, own_ns)
-    return rows[is_first], total_ns
+    np.add.at(total_ns, call, own_ns[order])
+    return rows[order][is_first], total_ns
+
+
+def first_of_call(spans: SpanTable, rows: Ints) -> Ints:
+    """Of each row the first one of its call, itself but where waits have cut it; shape of ``rows``."""
+    order, call = _by_call(spans, rows)
+    found = np.empty(len(rows), dtype=np.int64)
+    found[order] = rows[order][np.flatnonzero(np.diff(call, prepend=-1))][call]
+    return found
+
+
+def _by_call(spans: SpanTable, rows: Ints) -> tuple[Ints, Ints]:
+    """The places of some rows in order of lane, name and start, and in that order the number of each row's call."""
+    order = np.lexsort((spans.start_ns[rows], spans.name[rows], spans.lane[rows]))
+    return order, np.cumsum(~_continues(spans, rows[order])) - 1
 
 
 def _continues(spans: SpanTable, rows: Ints) -> npt.NDArray[np.bool_]:

@@ -8,17 +8,33 @@ import numpy as np
 import numpy.typing as npt
 
 from meshscope.analysis.calls import is_gloo
-from meshscope.analysis.critical_path import NAMES
 from meshscope.analysis.graph import Graph, Part
 from meshscope.analysis.graph_cpu import computing_thread
 from meshscope.analysis.graph_device import Range
 from meshscope.analysis.graph_run import RoundGraph
+from meshscope.analysis.nesting import nest
+from meshscope.analysis.operations import first_of_call
 from meshscope.analysis.replay import Chain
 from meshscope.intervals import Intervals, difference, intersection, union
-from meshscope.spans import Kind
+from meshscope.spans import Kind, SpanTable
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+
+NAMES = {
+    Part.START: "late_start",
+    Part.COMPUTE: "compute",
+    Part.TRANSFER: "communication",
+    Part.WAITED: "communication_and_waiting",
+    Part.COPY: "copy",
+    Part.LAUNCH: "launch",
+    Part.HOST: "host",
+    Part.DELAY: "delay",
+}
+"""``late_start``: a rank began its first step after the first one; ``delay``: nothing recorded explains it."""
+
+NAMED = (Part.COMPUTE, Part.TRANSFER, Part.WAITED, Part.COPY)
+"""Parts whose pieces are of a span that has a name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +75,7 @@ def chained(graph: Graph, path: Chain) -> Pieces:
 
 
 def measured(found: RoundGraph, graph: Graph, path: Chain) -> Pieces:
-    """Of the path as it was: there the time of a CPU rank's thread is cut where it is in operators."""
+    """Of the path as it was: there the time of a CPU rank's thread is that of the operators it is in."""
     pieces = chained(graph, path)
     for here in found.ranges:
         if is_gloo(here.window):
@@ -68,20 +84,37 @@ def measured(found: RoundGraph, graph: Graph, path: Chain) -> Pieces:
 
 
 def _cut(pieces: Pieces, here: Range) -> Pieces:
+    """The pieces of the rank's thread as compute, each of the innermost operator, and what is left of them."""
     spans = here.spans
-    mine = (pieces.part == Part.HOST) & (pieces.rank == here.rank)
-    rows = (spans.kind == Kind.COMPUTE) & (spans.lane == computing_thread(spans))
+    mine = (pieces.part == Part.HOST) & (pieces.rank == here.rank) & (pieces.length_ns > 0)
+    rows = np.flatnonzero((spans.kind == Kind.COMPUTE) & (spans.lane == computing_thread(spans)))
     compute = union(spans.start_ns[rows], spans.end_ns[rows])
     host = Intervals(pieces.from_ns[mine], pieces.to_ns[mine])
-    inside = _of(intersection(compute, host), Part.COMPUTE, here)
-    outside = _of(difference(host, compute), Part.HOST, here)
-    kept = pieces.where(~mine)
-    joined = [np.concatenate(columns) for columns in zip(*(vars(one).values() for one in (kept, inside, outside)),
-                                                         strict=True)]  # fmt: skip
+    computing = _split(intersection(compute, host), np.concatenate((spans.start_ns[rows], spans.end_ns[rows])))
+    inside = _of(computing, Part.COMPUTE, here, _innermost(spans, rows, computing.start_ns))
+    outside = difference(host, compute)
+    kept = pieces.where(~mine), inside, _of(outside, Part.HOST, here, np.full(len(outside), -1, dtype=np.int64))
+    joined = [np.concatenate(columns) for columns in zip(*(vars(one).values() for one in kept), strict=True)]
     order = np.argsort(joined[0], kind="stable")
     return Pieces(*(column[order] for column in joined))
 
 
-def _of(when: Intervals, part: Part, here: Range) -> Pieces:
-    each = [np.full(len(when), value, dtype=np.int64) for value in (int(part), here.rank, here.number, -1)]
-    return Pieces(when.start_ns, when.end_ns, *each)
+def _split(whole: Intervals, at_ns: Ints) -> Intervals:
+    """The same time cut at some moments, so that pieces touch."""
+    at_ns = np.unique(at_ns)
+    within = np.searchsorted(whole.start_ns, at_ns, side="left") - 1
+    cuts = at_ns[(within >= 0) & (at_ns < whole.end_ns[np.maximum(within, 0)])] if len(whole) else at_ns[:0]
+    return Intervals(np.sort(np.concatenate((whole.start_ns, cuts))), np.sort(np.concatenate((whole.end_ns, cuts))))
+
+
+def _innermost(spans: SpanTable, rows: Ints, at_ns: Ints) -> Ints:
+    """The first row of the call that is innermost at each moment, −1 where none is."""
+    around = nest(np.zeros(len(rows), dtype=np.int64), spans.start_ns[rows], spans.end_ns[rows])
+    place = around.innermost(np.zeros(len(at_ns), dtype=np.int64), at_ns)
+    first = first_of_call(spans, rows)
+    return np.where(place >= 0, first[place], -1) if len(rows) else place
+
+
+def _of(when: Intervals, part: Part, here: Range, row: Ints) -> Pieces:
+    each = [np.full(len(when), value, dtype=np.int64) for value in (int(part), here.rank, here.number)]
+    return Pieces(when.start_ns, when.end_ns, *each, row)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from meshscope.analysis.critical_path import CriticalPath, critical_paths, marked_step_ns
 from meshscope.analysis.what_if import EVEN, FREE, HOST, TWICE, WhatIf
 from meshscope.analysis.what_if_caveats import by_caveat
-from meshscope.reports.columns import wrapped
+from meshscope.reports.columns import shortened, wrapped
 from meshscope.run import Run
 from meshscope.units import duration, percent, ranges, ratio, size
 
@@ -33,6 +33,8 @@ def path_lines(run: Run) -> list[str]:
     if not found:
         return []
     lines = wrapped(_path(found[-1]), hanging="  ")
+    if works := _works(found[-1]):
+        lines += wrapped(works, hanging="  ")
     if found[-1].what_ifs:
         lines += wrapped(_what_ifs(found[-1], run), hanging="  ")
     return lines
@@ -50,6 +52,13 @@ def _path(found: CriticalPath) -> str:
         ranks = sorted(found.by_rank.items(), key=lambda rank: -rank[1])[:MOST]
         said += "; through " + ", ".join(f"rank {rank} ({percent(ratio(ns, found.of_ns))})" for rank, ns in ranks)
     return said + ("; no wait of a host for its device is recorded" if found.is_unchecked else "")
+
+
+def _works(found: CriticalPath) -> str:
+    """The names that most of the path is in, whatever part of it they are."""
+    longest = [one for one in found.works[:MOST] if one.total_ns >= LEAST_FRAC * found.of_ns]
+    named = (f"{shortened(one.name) or '(no name)'} {percent(ratio(one.total_ns, found.of_ns))}" for one in longest)
+    return f"longest on it: {', '.join(named)}" if longest else ""
 
 
 def _what_ifs(found: CriticalPath, run: Run) -> str:

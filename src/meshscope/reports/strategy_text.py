@@ -35,11 +35,12 @@ def _ddp(found: Ddp) -> str:
         said += f"{duration(last.exposed_ns)}, {duration(last.after_ns)} of it after that computation"
     if found.repeats:
         said += f"; before {counted(found.repeats, 'optimizer step')} gradients were all-reduced more than once, "
-        said += f"{duration(found.repeated_ns)} exposed: accumulate under no_sync()"
+        said += f"{duration(found.repeated_ns)} exposed in all: accumulate under no_sync()"
     if found.searches:
-        said += f"; unused parameters were searched for {counted(found.searches, 'time')} ({duration(found.search_ns)})"
+        said += f"; unused parameters were searched for {counted(found.searches, 'time')}"
+        said += f" ({duration(found.search_ns)} in all)"
     if found.buffers:
-        said += f"; {counted(found.buffers, 'broadcast')} of buffers, {duration(found.buffers_ns)} exposed"
+        said += f"; {counted(found.buffers, 'broadcast')} of buffers, {duration(found.buffers_ns)} exposed in all"
     return said
 
 
@@ -49,8 +50,8 @@ def _of_all(covered_ns: int) -> str:
 
 
 def _fsdp(found: Fsdp) -> str:
-    said = f"fsdp: {found.hidden} of {counted(found.gathers, 'all-gather')} are mostly under compute "
-    said += f"({percent(found.hidden_frac)} of their time); FSDP's collectives are exposed for "
+    said = f"fsdp, over all ranks and traces: {found.hidden} of {counted(found.gathers, 'all-gather')} are mostly "
+    said += f"under compute ({percent(found.hidden_frac)} of their time); FSDP's collectives are exposed for "
     said += f"{duration(found.exposed_ns)} {_of_all(found.covered_ns)}"
     if found.modules:
         said += f"; most by {_module(found.modules[0])}"
@@ -67,7 +68,7 @@ def _module(found: Module) -> str:
 
 
 def _xla(found: Xla) -> str:
-    said = "xla: " + "; ".join(_collective(one) for one in found.collectives)
+    said = "xla, over all devices and traces: " + "; ".join(_collective(one) for one in found.collectives)
     if found.commands:
         most = shortened(found.command_names[0])
         said += f"; {found.commands} of {found.works} operations are command buffers, {most} first"

@@ -51,7 +51,10 @@ TWICE = stepped(micro_batch(0), micro_batch(70))
 def test_gradients_of_every_micro_batch_reduced_cost_the_passes_too_many() -> None:
     found = only("synced-accumulation", ran(TWICE))
     assert (found.cost_ns, found.cost_frac) == (10, pytest.approx(0.05))
-    assert "before 1 of 1 optimizer step the same series of buckets was all-reduced more than once" in said(found)
+    assert (
+        "before 1 of 1 optimizer step of all ranks the same series of buckets was all-reduced more than once"
+        in said(found)
+    )
     assert "1 backward pass too many" in said(found)
     assert "no_sync()" in found.fix
 
@@ -97,7 +100,11 @@ def test_a_root_that_is_gathered_again_costs_its_exposed_time() -> None:
     again = gather(110, "", 112, 124, backward=True)
     found = only("root-resharded", ran(fsdp_rank(gather(2, "", 4, 10), again, compute=[(10, 100), (120, 190)])))
     assert (found.cost_ns, found.cost_frac) == (8, pytest.approx(0.04))
-    assert "1 all-gather of the root in backward passes, exposed for 8 ns" in said(found)
+    assert (
+        "1 all-gather of the root in backward passes of all ranks over all that was traced (1 complete step)"
+        in said(found)
+    )
+    assert "their exposed time is 8 ns, 4.0 % of the mean profiled step of 200 ns" in said(found)
     assert "reshard_after_forward=False" in found.fix
 
 
@@ -116,9 +123,8 @@ COMPUTE = [(10, 20), (45, 65), (85, 190)]
 def test_all_gathers_that_nothing_hides_cost_their_exposed_time() -> None:
     found = only("exposed-gathers", ran(fsdp_rank(*EXPOSED, compute=COMPUTE)))
     assert (found.cost_ns, found.cost_frac) == (45, pytest.approx(45 / 200))
-    assert "2 of 3 all-gathers of modules beside the root have less than half of their time under compute" in said(
-        found
-    )
+    assert "2 of 3 all-gathers of modules beside the root, on all ranks over all that was traced (1" in said(found)
+    assert "have less than half of their time under compute; all of them are exposed for 45 ns" in said(found)
     assert (
         "most by the forward all-gather of blocks.0: 25 ns exposed in 1 call of all ranks over all that was traced"
         in said(found)
@@ -140,7 +146,8 @@ def searched(host_ns: int) -> list[Made]:
 def test_a_search_for_unused_parameters_that_takes_time_is_told_without_a_cost() -> None:
     found = only("unused-search", ran(searched(6)))
     assert not found.has_cost
-    assert "1 search for unused parameters: 6 ns of host time, 3.0 % of the mean profiled step" in said(found)
+    assert "1 search for unused parameters on all ranks over all that was traced (1 complete step)" in said(found)
+    assert "their host time is 6 ns, 3.0 % of the mean profiled step" in said(found)
     assert "find_unused_parameters=False" in found.fix
 
 

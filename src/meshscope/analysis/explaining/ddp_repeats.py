@@ -25,12 +25,14 @@ _PARTS = {
     "repeats": ("repeats", "optimizer steps", "Optimizer steps before which the same gradients were all-reduced more "
                 "than once: accumulation without no_sync.", "passes whose sizes are not known"),
     "repeated": ("repeated", "passes", "Passes whose all-reduces were not needed.", "the last pass before each step"),
-    "repeated_exposed": ("repeated_ns", "ns", "The exposed time of all-reduces that were not needed.",
-                         "what of them was hidden"),
+    "repeated_exposed": ("repeated_ns", "ns", "The exposed time of all-reduces that were not needed, added up over "
+                         "ranks and windows.", "what of them was hidden"),
     "searches": ("searches", "searches", "How often DDP searched for unused parameters.", "other host work"),
-    "search": ("search_ns", "ns", "The host's time in searches for unused parameters.", "other host work"),
+    "search": ("search_ns", "ns", "The host's time in searches for unused parameters, added up over ranks and "
+               "windows.", "other host work"),
     "buffers": ("buffers", "broadcasts", "How many broadcasts of buffers there are.", "other collectives"),
-    "buffers_exposed": ("buffers_ns", "ns", "The exposed time of broadcasts of buffers.", "what of it was hidden"),
+    "buffers_exposed": ("buffers_ns", "ns", "The exposed time of broadcasts of buffers, added up over ranks and "
+                        "windows.", "what of it was hidden"),
 }  # fmt: skip
 _WHOLE = ("device_step", "passes_per_step", "repeats", "repeated", "repeated_exposed")
 

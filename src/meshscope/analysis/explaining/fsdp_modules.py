@@ -34,14 +34,15 @@ _EVERY: dict[str, tuple[str, str, str, str]] = {
     "hidden": ("hidden", "calls", f"How many all-gathers have {percent(HIDDEN_FRAC)} of their time or more under "
                "compute.", "reduce-scatters"),
     "hidden_share": ("hidden_frac", "frac", "The share of all-gathers' time that is under compute.", "reduce-scatters"),
-    "exposed": ("exposed_ns", "ns", "The time in which FSDP's collectives run and nothing is computed, over ranks.",
+    "exposed": ("exposed_ns", "ns", "The time in which FSDP's collectives run and nothing is computed, added up "
+                "over ranks and windows.",
                 "collectives that are not FSDP's, and a second one at the same time"),
     "exposed_share": ("exposed_frac", "frac", "That time as a share of the windows' length.",
                       "collectives that are not FSDP's"),
     "root_again": ("root_again", "calls", "How many all-gathers of the root module there are in backward passes.",
                    "those of its modules"),
-    "root_again_exposed": ("root_again_ns", "ns", "The exposed time of all-gathers of the root in backward passes.",
-                           "those of its modules"),
+    "root_again_exposed": ("root_again_ns", "ns", "The exposed time of all-gathers of the root in backward passes, "
+                           "added up over ranks and windows.", "those of its modules"),
 }  # fmt: skip
 _EXCLUDES = "collectives of other modules, and waiting is included"
 _PLACED = "FSDP2 marks each call on the host with its module (FSDP::all_gather, FSDP::post_backward_reduce)"
@@ -65,7 +66,7 @@ def _number(module: str, what: str, name: str) -> Number:
     return Number(
         name=f"{called}.{name}",
         unit=unit,
-        definition=f"{words}, added up over calls and ranks." if unit == "ns" else f"{words}.",
+        definition=f"{words}, added up over calls, ranks and windows." if unit == "ns" else f"{words}.",
         excludes=_EXCLUDES,
         cases=partial(_cases, module=module, what=what, name=name),
         also=(f"{called}.{field}",) if field not in _SAID else (),

@@ -9,15 +9,15 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from meshscope.analysis.critical_path import NAMES, CriticalPath, critical_paths, of_round
+from meshscope.analysis.critical_path import CriticalPath, critical_paths, of_round
 from meshscope.analysis.explaining.evidence import events, place
 from meshscope.analysis.explaining.figure import DIFFERENCE, QUOTIENT, SUM, Figure, counted_of, made
 from meshscope.analysis.explaining.number import Asked, Case, Group, Number
-from meshscope.analysis.explaining.path_spans import name_of, on_path
+from meshscope.analysis.explaining.path_spans import is_named, on_path
 from meshscope.analysis.graph import Part
 from meshscope.analysis.graph_run import RoundGraph, measure
 from meshscope.analysis.parts import per_run
-from meshscope.analysis.path_pieces import Pieces, measured
+from meshscope.analysis.path_pieces import NAMES, Pieces, measured
 from meshscope.analysis.replay import chain, replay
 from meshscope.analysis.rounds import rounds
 from meshscope.analysis.waiting import world
@@ -30,7 +30,7 @@ NO_PATH = "no round of windows has a critical path"
 _PART = {name: part for part, name in NAMES.items()}
 _WORDS = {
     "late_start": "before a rank that began its first step after the first one",
-    "compute": "in kernels (operators on CPU ranks)",
+    "compute": "in kernels (on CPU ranks in operators, each without those it calls)",
     "communication": "in collectives after their last rank had come",
     "communication_and_waiting": "in collectives of which waiting for peers is not told apart",
     "copy": "in copies",
@@ -126,7 +126,7 @@ def _of_part(name: str, suffix: str) -> Number:
 def _of_work(name: str, what: str, at: int) -> Number:
     called = f"critical_path.works.{name or UNKNOWN}"
     is_total = what == "total"
-    said = "The time of the critical path in" if is_total else "How many pieces of the critical path are of"
+    said = "The time of the critical path in" if is_total else "How many spans the critical path goes through of"
     return _number(
         called if is_total else f"{called}.count", "ns" if is_total else "spans", f"{said} {name or UNKNOWN}.",
         partial(_work_cases, name=name, what=what), (f"{called}.total_ns",) if is_total else (), by=(),
@@ -217,12 +217,11 @@ def _work_cases(asked: Asked, *, name: str, what: str) -> tuple[Case, ...]:
 
 def _work_case(asked: Asked, one: Round, at: int, what: str) -> Case:
     work, pieces = one.path.works[at], one.pieces
-    of_part = pieces.where((pieces.part == _PART[work.part]) & (pieces.row >= 0))
-    keep = np.array([name_of(one.found, int(w), int(row)) == work.name
-                     for w, row in zip(of_part.window, of_part.row, strict=True)], dtype=bool)  # fmt: skip
-    chosen = of_part.where(keep)
+    of_part = pieces.where(pieces.part == _PART[work.part])
+    chosen = of_part.where(is_named(one.found, of_part, work.name))
     if what == "count":
-        ranks = Counter(chosen.rank.tolist())
+        spans = np.unique(np.stack((chosen.rank, chosen.window, chosen.row))[:, chosen.row >= 0], axis=1)
+        ranks = Counter(spans[0].tolist())
         figure = made(work.name, SUM, *(Figure(f"rank {rank}", ranks[rank], "spans") for rank in sorted(ranks)),
                       unit="spans")  # fmt: skip
     else:

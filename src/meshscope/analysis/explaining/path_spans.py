@@ -6,22 +6,34 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
-from meshscope.analysis.critical_path import NAMES
 from meshscope.analysis.explaining.evidence import MOST_SHOWN
 from meshscope.analysis.explaining.number import Evidence, Ruled, Shown
 from meshscope.analysis.graph import Part
 from meshscope.analysis.graph_run import RoundGraph
-from meshscope.analysis.path_pieces import Pieces
+from meshscope.analysis.path_pieces import NAMED, NAMES, Pieces
 from meshscope.kinds import Kind
 
-_NAMED = (Part.COMPUTE, Part.TRANSFER, Part.WAITED, Part.COPY)
+Flags = npt.NDArray[np.bool_]
 
 
 def name_of(found: RoundGraph, window: int, row: int) -> str:
     """The name of a span of one of the round's windows, "" where it has none."""
     spans = found.ranges[window].spans
     return spans.name_of(row) if spans.name[row] >= 0 else ""
+
+
+def is_named(found: RoundGraph, pieces: Pieces, name: str) -> Flags:
+    """Which pieces are of spans of that name, "" for those that have none; shape (k,)."""
+    keep = np.zeros(len(pieces.row), dtype=bool)
+    for number, here in enumerate(found.ranges):
+        mine = np.flatnonzero(pieces.window == number)
+        row = pieces.row[mine]
+        code = np.where(row >= 0, here.spans.name[row], -1)
+        wanted = [at for at, one in enumerate(here.spans.names) if one == name]
+        keep[mine] = np.isin(code, wanted if name else [*wanted, -1])
+    return keep
 
 
 def on_path(found: RoundGraph, pieces: Pieces) -> Evidence:
@@ -34,7 +46,7 @@ def on_path(found: RoundGraph, pieces: Pieces) -> Evidence:
 def _rules(found: RoundGraph, pieces: Pieces) -> tuple[Ruled, ...]:
     count: Counter[tuple[str, str, str]] = Counter()
     total: Counter[tuple[str, str, str]] = Counter()
-    is_named = np.isin(pieces.part, _NAMED) & (pieces.row >= 0)
+    is_named = np.isin(pieces.part, NAMED) & (pieces.row >= 0)
     for window, row, ns in zip(
         pieces.window[is_named].tolist(), pieces.row[is_named].tolist(), pieces.length_ns[is_named].tolist(),
         strict=True,
@@ -58,7 +70,7 @@ def _shown(found: RoundGraph, pieces: Pieces, at: Sequence[int]) -> tuple[Shown,
             spans = found.ranges[window].spans
             name = name_of(found, window, row)
             lane = spans.lanes[spans.lane[row]] if 0 <= spans.lane[row] < len(spans.lanes) else ""
-            rule = spans.rule_of(row) if part in _NAMED else ""
-        text = name if part in _NAMED and name else f"{word} before {name}" if name else word
+            rule = spans.rule_of(row) if part in NAMED else ""
+        text = name if part in NAMED and name else f"{word} before {name}" if name else word
         shown.append(Shown(text, lane, int(pieces.rank[one]), word, rule, start_ns, ns, ns))
     return tuple(shown)

@@ -21,8 +21,12 @@ from meshscope.units import NS_PER_S, size
 _SAID = {
     "count": ("count", "calls", "How many NAME calls there are, over all devices"),
     "per_step": ("per_step", "calls", "The NAME calls of a device for each complete step"),
-    "busy": ("busy_ns", "ns", "The time of NAME calls, added up over calls and devices"),
-    "exposed": ("exposed_ns", "ns", "The time in which NAME runs on a device and nothing is computed there"),
+    "busy": ("busy_ns", "ns", "The time of NAME calls, added up over calls, devices and windows"),
+    "exposed": (
+        "exposed_ns",
+        "ns",
+        "The time in which NAME runs on a device and nothing is computed there, added up over devices and windows",
+    ),
     "median": ("median_ns", "ns", "The length that half of the NAME calls do not exceed"),
     "sized": ("sized", "calls", "How many NAME calls tell their size"),
     "small": ("small", "calls", f"How many NAME calls move less than {size(SMALL_BYTES)}"),

@@ -49,9 +49,9 @@ def exposed_gathers(run: Run) -> tuple[Finding, ...]:
             title="FSDP's all-gathers are exposed",
             **vars(cost),
             evidence=(
-                f"{count - hidden} of {counted(count, 'all-gather')} of modules beside the root have less than half of "
-                f"their time under compute; they are exposed for {duration(cost.cost_ns)}, {percent(cost.cost_frac)} "
-                f"of {cost.of}",
+                f"{count - hidden} of {counted(count, 'all-gather')} of modules beside the root, on all ranks "
+                f"{all_traced(run)}, have less than half of their time under compute; all of them are exposed for "
+                f"{duration(cost.cost_ns)}, {percent(cost.cost_frac)} of {cost.of}",
                 _most(max(gathers, key=lambda one: one.exposed_ns), run),
                 f"{sum(one.ahead for one in gathers)} of them were asked for by a prefetch",
             ),

@@ -12,6 +12,7 @@ import numpy as np
 
 from meshscope.analysis.exposure import waited
 from meshscope.analysis.findings.rule import Finding, Rule, per_step
+from meshscope.analysis.findings.whole import all_traced
 from meshscope.analysis.fsdp import ROOT, fsdp, moved
 from meshscope.analysis.waiting import WindowWaits, waiting
 from meshscope.intervals import EMPTY, Intervals, union
@@ -41,8 +42,9 @@ def root_resharded(run: Run) -> tuple[Finding, ...]:
             title="FSDP gathers its root twice",
             **vars(cost),
             evidence=(
-                f"{counted(found.root_again, 'all-gather')} of the root in backward passes, exposed for "
-                f"{duration(cost.cost_ns)}, {percent(cost.cost_frac)} of {cost.of}",
+                f"{counted(found.root_again, 'all-gather')} of the root in backward passes of all ranks "
+                f"{all_traced(run)}; their exposed time is {duration(cost.cost_ns)}, {percent(cost.cost_frac)} of "
+                f"{cost.of}",
             ),
             advice="The root's parameters are needed first in the backward pass: keep them over the forward pass. It "
             "takes the memory of those parameters, unsharded.",

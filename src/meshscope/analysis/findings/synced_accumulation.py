@@ -42,8 +42,8 @@ def synced_accumulation(run: Run) -> tuple[Finding, ...]:
             title="gradients are reduced in every micro-batch",
             **vars(cost),
             evidence=(
-                f"before {found.repeats} of {steps} the same series of buckets was all-reduced more than once: "
-                f"{counted(found.repeated, 'backward pass', 'backward passes')} too many",
+                f"before {found.repeats} of {steps} of all ranks the same series of buckets was all-reduced more than "
+                f"once: {counted(found.repeated, 'backward pass', 'backward passes')} too many",
                 f"those passes are exposed for {duration(cost.cost_ns)}, {percent(cost.cost_frac)} of {cost.of}",
             ),
             advice="Accumulate under no_sync(), and let the last micro-batch alone reduce what they add up to.",

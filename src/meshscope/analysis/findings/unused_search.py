@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from meshscope.analysis.ddp import ddp, searches
 from meshscope.analysis.findings.rule import Finding, Rule, per_step
+from meshscope.analysis.findings.whole import all_traced
 from meshscope.run import Run
 from meshscope.units import counted, duration, percent
 
@@ -33,8 +34,9 @@ def unused_search(run: Run) -> tuple[Finding, ...]:
             code=FINDING.code,
             title="DDP searches for unused parameters",
             evidence=(
-                f"{counted(found.searches, 'search', 'searches')} for unused parameters: {duration(host.cost_ns)} of "
-                f"host time, {percent(host.cost_frac)} of {host.of}",
+                f"{counted(found.searches, 'search', 'searches')} for unused parameters on all ranks "
+                f"{all_traced(run)}; their host time is {duration(host.cost_ns)}, {percent(host.cost_frac)} of "
+                f"{host.of}",
             ),
             advice="Turn the search off where every parameter takes part in every step. Each pass also reduces a map "
             "of what was used.",

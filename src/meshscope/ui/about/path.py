@@ -21,7 +21,10 @@ HELP = Help(
         ),
         ("visits", "stretches of the path on that rank"),
         ("share", "time of the path on it, as a share of the path"),
-        ("longest on the path", "kernels, operators and collectives by their time on the path"),
+        (
+            "longest on the path",
+            "kernels, operators (each without those it calls) and collectives by their time on the path",
+        ),
         ("as", "what it counts for: compute, communication, copy, …"),
         ("calls", "their spans on the path"),
     ),
