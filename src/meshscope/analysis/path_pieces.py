@@ -116,5 +116,5 @@ def _innermost(spans: SpanTable, rows: Ints, at_ns: Ints) -> Ints:
 
 
 def _of(when: Intervals, part: Part, here: Range, row: Ints) -> Pieces:
-    each = [np.full(len(when), value, dtype=np.int64) for value in (int(part), here.rank, here.number)]
-    return Pieces(when.start_ns, when.end_ns, *each, row)
+    parts, rank, window = (np.full(len(when), one, dtype=np.int64) for one in (int(part), here.rank, here.number))
+    return Pieces(when.start_ns, when.end_ns, parts, rank, window, row)
