@@ -285,6 +285,17 @@ def test_operators_that_overlap_without_nesting_are_all_counted() -> None:
     assert named(found) == {"a": (1, 5), "b": (1, 7), "c": (1, 2), "": (0, 1)}
 
 
+def test_what_of_an_operator_s_time_is_backward() -> None:
+    """The second product is within autograd's evaluation of a function, in whose phase the relu behind it is not."""
+    products = [kernel(at, at + 20, name="aten::mm", lane="main") for at in (0, 30)]
+    engine = host(28, 55, "autograd::engine::evaluate_function: MmBackward0")
+    here = window([*products, engine, kernel(60, 70, name="aten::relu", lane="main")], device_kind="cpu",
+                  steps=[(0, 80)])  # fmt: skip
+    assert {one.name: one.backward_ns for one in path(here).works} == {"aten::mm": 20, "aten::relu": 0}
+    unmarked = on_cpu(("aten::mm", 0, 20))
+    assert [one.backward_ns for one in path(unmarked).works] == [None]
+
+
 def test_several_computing_threads_of_a_cpu_rank_are_not_put_in_an_order() -> None:
     made = run(windows=[window([kernel(0, 50, lane="a"), kernel(0, 50, lane="b")], device_kind="cpu")])
     assert critical_paths(made) == ()

@@ -121,7 +121,11 @@ def test_the_critical_path_is_its_kinds_and_each_is_its_ranks() -> None:
 def test_an_operator_on_the_path_is_its_own_time_and_calls() -> None:
     nested = [kernel(at, at + 30, name="aten::linear", lane="main") for at in (0, 50)]
     nested += [kernel(at + 5, at + 25, name="aten::mm", lane="main") for at in (0, 50)]
-    of = run(windows=[window(nested, device_kind="cpu", steps=[(0, 100)])])
+    plain = run(windows=[window(nested, device_kind="cpu", steps=[(0, 100)])])
+    assert "phase" in only(plain, "critical_path.works.aten::mm.backward").why
+    engine = host(52, 78, "autograd::engine::evaluate_function: MmBackward0")
+    of = run(windows=[window([*nested, engine], device_kind="cpu", steps=[(0, 100)])])
+    assert worth(of, "critical_path.works.aten::mm.backward") == 20
     assert (worth(of, "critical_path.works.aten::mm"), worth(of, "critical_path.works.aten::linear")) == (40, 20)
     assert worth(of, "critical_path.works.aten::linear.count") == 2
     case = only(of, "critical_path.works.aten::linear")

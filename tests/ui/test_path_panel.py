@@ -97,6 +97,17 @@ def test_what_it_shows_is_what_analyze_says(strategy: str) -> None:
         assert goes in shown
 
 
+def test_the_operators_of_cpu_ranks_are_among_the_longest() -> None:
+    run = recorded()["ddp"]
+    (path,) = critical_paths(run)
+    (product,) = [one for one in path.works if one.name == "aten::mm"]
+    assert product.backward_ns is not None
+    share, backward = percent(product.total_ns / path.of_ns), product.backward_ns / product.total_ns
+    (line,) = [" ".join(line.split()) for line in lines(answered(run), SIZES["wide"]) if "aten::mm" in line]
+    each = f"{product.count // len(path.steps)} {milliseconds(product.total_ns / len(path.steps))}"
+    assert line == f"aten::mm compute {each} {share} {backward * 100:.0f} %"
+
+
 def test_the_reading_names_the_most_and_what_would_help_most() -> None:
     answer = answered(fed())
     assert answer.path is not None

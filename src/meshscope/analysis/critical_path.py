@@ -8,15 +8,15 @@ before all have come. Time that no dependency explains stays with what it came b
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from meshscope.analysis.graph import Graph, Part
+from meshscope.analysis.graph import Graph
 from meshscope.analysis.graph_run import RoundGraph, measure
 from meshscope.analysis.parts import per_round
-from meshscope.analysis.path_pieces import NAMED, NAMES, Pieces, measured
+from meshscope.analysis.path_pieces import Pieces, measured
+from meshscope.analysis.path_works import OnPath, on_path
 from meshscope.analysis.replay import chain, replay
 from meshscope.analysis.rounds import Round, rounds
 from meshscope.analysis.waiting import world
@@ -27,19 +27,6 @@ from meshscope.units import percent
 
 MOST_ERROR = 0.05
 """A replay of the steps as they were that is further off than this is no ground for any other."""
-
-
-@dataclass(frozen=True)
-class OnPath:
-    """A kernel, operator or collective on the path: ``count`` of its spans, for ``total_ns``.
-
-    An operator's time is its own, without that of those it calls.
-    """
-
-    name: str
-    part: str
-    count: int
-    total_ns: int
 
 
 @dataclass(frozen=True)
@@ -131,7 +118,7 @@ def _path(found: RoundGraph, graph: Graph) -> CriticalPath:
         of_ns=graph.length_ns,
         parts=pieces.total_ns(),
         by_rank=_by_rank(pieces),
-        works=_works(found, pieces),
+        works=on_path(found, pieces),
         error_ns=error_ns,
         what_ifs=answers,
         untold=untold,
@@ -151,23 +138,3 @@ def _legs(pieces: Pieces, start_ns: int) -> tuple[Leg, ...]:
 def _by_rank(pieces: Pieces) -> dict[int, int]:
     total = {int(one): int(pieces.length_ns[pieces.rank == one].sum()) for one in np.unique(pieces.rank).tolist()}
     return {one: ns for one, ns in total.items() if ns}
-
-
-def _works(found: RoundGraph, pieces: Pieces) -> tuple[OnPath, ...]:
-    count: Counter[tuple[str, str]] = Counter()
-    total: Counter[tuple[str, str]] = Counter()
-    for number, here in enumerate(found.ranges):
-        mine = pieces.where((pieces.window == number) & np.isin(pieces.part, NAMED))
-        codes = np.where(mine.row >= 0, here.spans.name[mine.row], -1)
-        keys, place = np.unique(np.stack((codes, mine.part)), axis=1, return_inverse=True)
-        total_ns = np.zeros(keys.shape[1], dtype=np.int64)
-        np.add.at(total_ns, place.reshape(-1), mine.length_ns)
-        # One operator is several pieces where others are called in it.
-        rows, first = np.unique(mine.row, return_index=True)
-        calls = np.bincount(place.reshape(-1)[first[rows >= 0]], minlength=keys.shape[1])
-        for at, (code, part) in enumerate(keys.T.tolist()):
-            key = (here.spans.names[code] if code >= 0 else "", NAMES[Part(part)])
-            count[key] += int(calls[at])
-            total[key] += int(total_ns[at])
-    by_time = sorted(total, key=lambda key: (-total[key], key))
-    return tuple(OnPath(name, part, count[name, part], total[name, part]) for name, part in by_time)

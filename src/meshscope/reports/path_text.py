@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from meshscope.analysis.critical_path import CriticalPath, critical_paths, marked_step_ns
+from meshscope.analysis.path_works import OnPath
 from meshscope.analysis.what_if import EVEN, FREE, HOST, TWICE, WhatIf
 from meshscope.analysis.what_if_caveats import by_caveat
 from meshscope.reports.columns import shortened, wrapped
@@ -57,8 +58,16 @@ def _path(found: CriticalPath) -> str:
 def _works(found: CriticalPath) -> str:
     """The names that most of the path is in, whatever part of it they are."""
     longest = [one for one in found.works[:MOST] if one.total_ns >= LEAST_FRAC * found.of_ns]
-    named = (f"{shortened(one.name) or '(no name)'} {percent(ratio(one.total_ns, found.of_ns))}" for one in longest)
-    return f"longest on it: {', '.join(named)}" if longest else ""
+    return f"longest on it: {', '.join(_work(one, found.of_ns) for one in longest)}" if longest else ""
+
+
+def _work(one: OnPath, of_ns: int) -> str:
+    said = f"{shortened(one.name) or '(no name)'} {percent(ratio(one.total_ns, of_ns))}"
+    least_ns, backward_ns = LEAST_FRAC * of_ns, one.backward_ns or 0
+    if backward_ns < least_ns:
+        return said
+    part = "" if one.total_ns - backward_ns < least_ns else f"{percent(ratio(backward_ns, of_ns))} "
+    return f"{said} ({part}in backward)"
 
 
 def _what_ifs(found: CriticalPath, run: Run) -> str:

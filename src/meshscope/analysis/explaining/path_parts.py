@@ -13,7 +13,7 @@ from meshscope.analysis.critical_path import CriticalPath, critical_paths, of_ro
 from meshscope.analysis.explaining.evidence import events, place
 from meshscope.analysis.explaining.figure import DIFFERENCE, QUOTIENT, SUM, Figure, counted_of, made
 from meshscope.analysis.explaining.number import Asked, Case, Group, Number
-from meshscope.analysis.explaining.path_spans import is_named, on_path
+from meshscope.analysis.explaining.path_spans import is_backward, is_named, on_path
 from meshscope.analysis.graph import Part
 from meshscope.analysis.graph_run import RoundGraph, measure
 from meshscope.analysis.parts import per_run
@@ -37,6 +37,11 @@ _WORDS = {
     "launch": "from a launch to the start of its work",
     "host": "of a host between its launches",
     "delay": "that no recorded dependency explains",
+}
+_OF_WORK = {
+    "total": ("total_ns", "ns", "The time of the critical path in NAME"),
+    "count": ("count", "spans", "How many spans of NAME the critical path goes through"),
+    "backward": ("backward_ns", "ns", "The time of the critical path in NAME that was asked for in a backward pass"),
 }
 _EXCLUDES = "whatever ran beside the path: making it faster would not make the steps shorter"
 _RULE = (
@@ -84,7 +89,7 @@ def numbers(run: Run) -> tuple[Number, ...]:
         return ()
     parts = [name for name in NAMES.values() if any(name in path.parts for path in paths)]
     works = dict.fromkeys(work.name for path in paths for work in path.works)
-    named = [_of_work(name, what, at) for at, name in enumerate(works) for what in ("total", "count")]
+    named = [_of_work(name, what, at) for at, name in enumerate(works) for what in _OF_WORK]
     return (
         _number("critical_path.total", "ns", "How long the shared steps took, from the first rank's coming to the last "
                 "one's end: its parts add up to it.", partial(_cases, what="total"), ("critical_path.of_ns",)),
@@ -124,12 +129,11 @@ def _of_part(name: str, suffix: str) -> Number:
 
 
 def _of_work(name: str, what: str, at: int) -> Number:
-    called = f"critical_path.works.{name or UNKNOWN}"
+    called, (field, unit, said) = f"critical_path.works.{name or UNKNOWN}", _OF_WORK[what]
     is_total = what == "total"
-    said = "The time of the critical path in" if is_total else "How many spans the critical path goes through of"
     return _number(
-        called if is_total else f"{called}.count", "ns" if is_total else "spans", f"{said} {name or UNKNOWN}.",
-        partial(_work_cases, name=name, what=what), (f"{called}.total_ns",) if is_total else (), by=(),
+        called if is_total else f"{called}.{what}", unit, f"{said.replace('NAME', name or UNKNOWN)}.",
+        partial(_work_cases, name=name, what=what), (f"{called}.{field}",) if field != what else (), by=(),
         is_listed=is_total and at < MOST_TOLD,
     )  # fmt: skip
 
@@ -219,6 +223,11 @@ def _work_case(asked: Asked, one: Round, at: int, what: str) -> Case:
     work, pieces = one.path.works[at], one.pieces
     of_part = pieces.where(pieces.part == _PART[work.part])
     chosen = of_part.where(is_named(one.found, of_part, work.name))
+    of, field = f"{work.part} on the path of {one.label}", _OF_WORK[what][0]
+    if what == "backward":
+        if work.backward_ns is None:
+            return Case(of, None, why="the trace does not tell the phase of all of it")
+        chosen = chosen.where(is_backward(one.found, chosen))
     if what == "count":
         spans = np.unique(np.stack((chosen.rank, chosen.window, chosen.row))[:, chosen.row >= 0], axis=1)
         ranks = Counter(spans[0].tolist())
@@ -226,9 +235,8 @@ def _work_case(asked: Asked, one: Round, at: int, what: str) -> Case:
                       unit="spans")  # fmt: skip
     else:
         figure = _by(chosen, "rank", work.name or "unnamed")
-    field = "count" if what == "count" else "total_ns"
     json = f"critical_path[{one.at}].works[{at}].{field}" if at < MOST_TOLD else ""
-    return _case(asked, one, f"{work.part} on the path of {one.label}", figure, json, chosen)
+    return _case(asked, one, of, figure, json, chosen)
 
 
 GROUP = Group("the critical path", 21, numbers, heads=("critical_path", "path"))

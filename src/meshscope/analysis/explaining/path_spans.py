@@ -13,6 +13,8 @@ from meshscope.analysis.explaining.number import Evidence, Ruled, Shown
 from meshscope.analysis.graph import Part
 from meshscope.analysis.graph_run import RoundGraph
 from meshscope.analysis.path_pieces import NAMED, NAMES, Pieces
+from meshscope.analysis.path_works import phase_by_row
+from meshscope.analysis.phase_names import BACKWARD, PHASES
 from meshscope.kinds import Kind
 
 Flags = npt.NDArray[np.bool_]
@@ -33,6 +35,15 @@ def is_named(found: RoundGraph, pieces: Pieces, name: str) -> Flags:
         code = np.where(row >= 0, here.spans.name[row], -1)
         wanted = [at for at, one in enumerate(here.spans.names) if one == name]
         keep[mine] = np.isin(code, wanted if name else [*wanted, -1])
+    return keep
+
+
+def is_backward(found: RoundGraph, pieces: Pieces) -> Flags:
+    """Which pieces are of spans that were asked for in a backward pass; shape (k,)."""
+    keep = np.zeros(len(pieces.row), dtype=bool)
+    for number, here in enumerate(found.ranges):
+        mine = np.flatnonzero((pieces.window == number) & (pieces.row >= 0))
+        keep[mine] = phase_by_row(here.window)[pieces.row[mine]] == PHASES.index(BACKWARD)
     return keep
 
 

@@ -27,6 +27,7 @@ HELP = Help(
         ),
         ("as", "what it counts for: compute, communication, copy, …"),
         ("calls", "their spans on the path"),
+        ("backward", "share of its time on the path that is backward"),
     ),
     states=(("Cannot say", "why no path could be found: a rank missing, nothing matched, …"),),
 )
@@ -41,7 +42,7 @@ def parts(found: CriticalPath | None) -> Sheet:
     by_rank = [(rank if rank >= 0 else None, ns, ratio(ns, found.of_ns)) for rank, ns in sorted(found.by_rank.items())]
     asked = [(one.name, one.bucket_bytes, one.total_ns, one.step_ns, one.saved_frac, one.caveat or None)
              for one in found.what_ifs]  # fmt: skip
-    works = [(one.name, one.part, one.count, one.total_ns) for one in found.works]
+    works = [(one.name, one.part, one.count, one.total_ns, one.backward_ns) for one in found.works]
     return sheet(
         columns,
         rows,
@@ -49,6 +50,6 @@ def parts(found: CriticalPath | None) -> Sheet:
         more={
             "ranks": sheet(("rank", "path_ns", "path_frac"), by_rank),
             "what_ifs": sheet(("what_if", "bucket_bytes", "total_ns", "step_ns", "saved_frac", "caveat"), asked),
-            "works": sheet(("name", "part", "calls", "path_ns"), works),
+            "works": sheet(("name", "part", "calls", "path_ns", "backward_ns"), works),
         },
     )

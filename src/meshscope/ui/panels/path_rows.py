@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from meshscope.analysis.critical_path import CriticalPath, OnPath
+from meshscope.analysis.critical_path import CriticalPath
 from meshscope.analysis.path_course import RankCourse, within
+from meshscope.analysis.path_works import OnPath
 from meshscope.analysis.what_if import BUCKET, EVEN, FREE, HOST, TWICE, WhatIf
 from meshscope.analysis.what_if_caveats import by_caveat
 from meshscope.ui.look import Look
@@ -18,6 +20,7 @@ from meshscope.ui.marks.table import Column, Placed, heading, placed, row
 from meshscope.ui.palette import heat
 from meshscope.ui.panel import Frame
 from meshscope.ui.panels.kernel_rows import brief, calls
+from meshscope.ui.words import whole_percent
 from meshscope.units import UNKNOWN, counted, milliseconds, percent, printable, ratio, size
 
 _WHAT = Column("what", " what if", 26, is_text=True, grows=True, most=26, least=17)
@@ -32,6 +35,7 @@ _SHARE = Column("share", "share", 7, gap=1)
 _WORK = Column("name", " longest on the path", 20, is_text=True, grows=True, most=90, least=12)
 _PART = Column("part", "as", 13, rank=2, is_text=True)
 _COUNT = Column("count", "calls", 6, rank=1)
+_BACKWARD = Column("backward", "backward", 8, rank=2, gap=2)
 
 _MOST_WORKS, _LEAST_FRAC = 8, 0.0005
 
@@ -184,16 +188,19 @@ def works(path: CriticalPath, frame: Frame) -> list[Line]:
     found = [one for one in path.works[:_MOST_WORKS] if one.total_ns >= _LEAST_FRAC * path.of_ns]
     if not found:
         return []
-    columns = placed((_WORK, _PART, _COUNT, _time(path), _SHARE), frame.width)
+    last = [_BACKWARD] if any(one.backward_ns is not None for one in found) else []
+    columns = placed((_WORK, _PART, _COUNT, _time(path), _SHARE, *last), frame.width)
     return [heading(columns), *(_work(path, one, columns) for one in found)]
 
 
 def _work(path: CriticalPath, one: OnPath, columns: tuple[Placed, ...]) -> list[Piece]:
+    backward_frac = math.nan if one.backward_ns is None else ratio(one.backward_ns, one.total_ns)
     content: dict[str, list[Piece]] = {
         "name": [(" ", "text"), (clip(printable(brief(one.name)) or "(no name)", _width(columns, "name") - 1), "text")],
         "part": [(one.part.partition("_and_")[0], "quiet")],
         "count": [(calls(one.count / max(len(path.steps), 1)), "text")],
         "ns": [(milliseconds(one.total_ns / max(len(path.steps), 1)), "text")],
         "share": [(percent(ratio(one.total_ns, path.of_ns)), "text")],
+        "backward": [(whole_percent(backward_frac), "text")],
     }
     return row(columns, content)
