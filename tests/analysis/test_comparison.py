@@ -85,7 +85,7 @@ def test_the_fastest_leads_and_the_slowest_says_why() -> None:
         (
             247,
             Step(compute=115, exposed=35, idle=43, copied=30),
-            " 147 ms longer, but no part of a profiled step by a third of that (most: computing, 35.0 ms).",
+            "; of slow's extra 147 ms a step no part makes up a third (most: computing, 35.0 ms).",
         ),
         # Idle is all that the profiled steps differ by, and that is 33 of 147 ms.
         (
@@ -108,12 +108,12 @@ def test_what_the_scheduler_chooses_is_no_reason() -> None:
         (profiled("ddp", 100, STEP, cores=2, **about), profiled("fsdp", 200, EXPOSED, cores=2, **about))
     )
     assert shared.verdict == (
-        "ddp leads: 2.0× fsdp; fsdp's step is 100 ms longer, 90.0 ms of it exposed communication, which on shared "
-        "cores is the scheduler's choice."
+        "ddp leads: 2.0× fsdp; of fsdp's extra 100 ms a step, 90.0 are exposed, which the scheduler decides on shared "
+        "cores."
     )
     more = [Step(compute=60, exposed=130, idle=10)] * 3
     beyond = comparison((profiled("ddp", 100, STEP, cores=2, **about), profiled("fsdp", 200, more, cores=2, **about)))
-    assert "fsdp's step is 100 ms longer, all of it exposed communication, which on shared cores" in beyond.verdict
+    assert "of fsdp's extra 100 ms a step, all are exposed, which the scheduler decides" in beyond.verdict
     apart = comparison((profiled("ddp", 100, STEP, cores=4, **about), profiled("fsdp", 200, EXPOSED, cores=4, **about)))
     assert "because fsdp leaves 50 % of a step exposed" in apart.verdict
     idle = [Step(compute=80, exposed=10, idle=110)] * 3

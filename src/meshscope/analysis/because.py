@@ -11,8 +11,8 @@ from meshscope.units import UNKNOWN, milliseconds, ratio
 
 _MOSTLY_FRAC, _PARTLY_FRAC = 1 / 2, 1 / 3
 _ALIKE_FRAC = 0.01
-_WORDS = {"exposed": "exposed communication", "compute": "computing", "copy": "copying", "idle": "idling"}
-_CHANCE = "which on shared cores is the scheduler's choice"
+_WORDS = {"exposed": "exposed", "compute": "computing", "copy": "copying", "idle": "idling"}
+_CHANCE = "which the scheduler decides on shared cores"
 
 
 def because(leader: Row, other: Row, collectives: tuple[CollectiveOverlap, ...]) -> str:
@@ -29,19 +29,18 @@ def because(leader: Row, other: Row, collectives: tuple[CollectiveOverlap, ...])
         times = f"{milliseconds(other.median_ns)} against {milliseconds(leader.median_ns)} ms"
         return f"; {other.strategy}'s median step is not longer ({times})"
     longer_ns, seen_ns = other.median_ns - leader.median_ns, slow.span_ns - fast.span_ns
-    longer = f"; {other.strategy}'s step is {milliseconds(longer_ns)} ms longer"
     if abs(longer_ns - seen_ns) > longer_ns * _MOSTLY_FRAC:
-        return f"{longer}, {_unseen(longer_ns, seen_ns)}"
+        return f"; {other.strategy}'s step is {milliseconds(longer_ns)} ms longer, {_unseen(longer_ns, seen_ns)}"
     before, after = _parts(fast), _parts(slow)
     grown = {name: after[name] - before[name] for name in after}
     part = max(grown, key=lambda name: grown[name])
-    if grown[part] < longer_ns * _PARTLY_FRAC:
-        most = f"{_WORDS[part]}, {milliseconds(grown[part])} ms"
-        return f"{longer}, but no part of a profiled step by a third of that (most: {most})"
     of = milliseconds(grown[part]), milliseconds(longer_ns)
+    if grown[part] < longer_ns * _PARTLY_FRAC:
+        most = f"{_WORDS[part]}, {of[0]} ms"
+        return f"; of {other.strategy}'s extra {of[1]} ms a step no part makes up a third (most: {most})"
     if part == "exposed" and (leader.shares_cores or other.shares_cores):
-        of_it = f"{of[0]} ms of it" if grown[part] < longer_ns else "all of it"
-        return f"{longer}, {of_it} {_WORDS[part]}, {_CHANCE}"
+        of_it = of[0] if grown[part] < longer_ns else "all"
+        return f"; of {other.strategy}'s extra {of[1]} ms a step, {of_it} are exposed, {_CHANCE}"
     in_part = f" in part ({of[0]} of {of[1]} ms)" if grown[part] < longer_ns * _MOSTLY_FRAC else ""
     return f",{in_part} because {_spends(part, leader, other, collectives)}"
 
