@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -55,8 +57,17 @@ class Pieces:
     def length_ns(self) -> Ints:
         return self.to_ns - self.from_ns
 
-    def where(self, keep: Flags) -> Pieces:
+    def where(self, keep: Flags | Ints) -> Pieces:
+        """Those that a mask keeps, or those of some numbers in their order."""
         return Pieces(*(column[keep] for column in vars(self).values()))
+
+    def by_window(self) -> Iterator[tuple[int, Ints]]:
+        """The windows that pieces are of, and which: of a thousand ranks a path may go through few."""
+        order = np.argsort(self.window, kind="stable")
+        windows, first = np.unique(self.window[order], return_index=True)
+        for number, (low, high) in zip(windows.tolist(), pairwise([*first.tolist(), len(order)]), strict=True):
+            if number >= 0:
+                yield number, order[low:high]
 
     def total_ns(self) -> dict[str, int]:
         """By part, in the order of ``NAMES``; without those that take no time."""

@@ -44,16 +44,17 @@ def on_path(found: RoundGraph, pieces: Pieces) -> tuple[OnPath, ...]:
     total: Counter[Key] = Counter()
     backward: Counter[Key] = Counter()
     untold: set[Key] = set()
-    for number, here in enumerate(found.ranges):
-        mine = pieces.where((pieces.window == number) & np.isin(pieces.part, NAMED))
+    named = pieces.where(np.isin(pieces.part, NAMED))
+    for number, at in named.by_window():
+        here, mine = found.ranges[number], named.where(at)
         codes = np.where(mine.row >= 0, here.spans.name[mine.row], -1)
         keys, place = np.unique(np.stack((codes, mine.part)), axis=1, return_inverse=True)
         place, phase = place.reshape(-1), np.append(phase_by_row(here.window), _UNKNOWN)[mine.row]
         # One operator is several pieces where others are called in it.
         rows, first = np.unique(mine.row, return_index=True)
-        for at, (code, part) in enumerate(keys.T.tolist()):
+        for one, (code, part) in enumerate(keys.T.tolist()):
             key = (here.spans.names[code] if code >= 0 else "", NAMES[Part(part)])
-            is_its = place == at
+            is_its = place == one
             count[key] += int((is_its[first] & (rows >= 0)).sum())
             total[key] += int(mine.length_ns[is_its].sum())
             backward[key] += int(mine.length_ns[is_its & (phase == _BACKWARD)].sum())

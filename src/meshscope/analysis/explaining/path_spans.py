@@ -29,11 +29,10 @@ def name_of(found: RoundGraph, window: int, row: int) -> str:
 def is_named(found: RoundGraph, pieces: Pieces, name: str) -> Flags:
     """Which pieces are of spans of that name, "" for those that have none; shape (k,)."""
     keep = np.zeros(len(pieces.row), dtype=bool)
-    for number, here in enumerate(found.ranges):
-        mine = np.flatnonzero(pieces.window == number)
-        row = pieces.row[mine]
-        code = np.where(row >= 0, here.spans.name[row], -1)
-        wanted = [at for at, one in enumerate(here.spans.names) if one == name]
+    for number, mine in pieces.by_window():
+        row, spans = pieces.row[mine], found.ranges[number].spans
+        code = np.where(row >= 0, spans.name[row], -1)
+        wanted = [at for at, one in enumerate(spans.names) if one == name]
         keep[mine] = np.isin(code, wanted if name else [*wanted, -1])
     return keep
 
@@ -41,9 +40,9 @@ def is_named(found: RoundGraph, pieces: Pieces, name: str) -> Flags:
 def is_backward(found: RoundGraph, pieces: Pieces) -> Flags:
     """Which pieces are of spans that were asked for in a backward pass; shape (k,)."""
     keep = np.zeros(len(pieces.row), dtype=bool)
-    for number, here in enumerate(found.ranges):
-        mine = np.flatnonzero((pieces.window == number) & (pieces.row >= 0))
-        keep[mine] = phase_by_row(here.window)[pieces.row[mine]] == PHASES.index(BACKWARD)
+    for number, at in pieces.by_window():
+        mine = at[pieces.row[at] >= 0]
+        keep[mine] = phase_by_row(found.ranges[number].window)[pieces.row[mine]] == PHASES.index(BACKWARD)
     return keep
 
 
