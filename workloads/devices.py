@@ -43,6 +43,20 @@ def torch_device(options: Options, local_rank: int | None = None) -> torch.devic
     return device
 
 
+def several_gpus(options: Options) -> int:
+    """How many GPUs this process sees, for a script that drives all of them; it cannot do without."""
+    import torch
+
+    gpus = torch.cuda.device_count()
+    if options.device == "cpu" or gpus < 2:
+        found = "--device cpu leaves it none" if options.device == "cpu" else f"this machine has {gpus or 'none'}"
+        raise OptionError(
+            f"DataParallel drives two GPUs or more from one process; {found}.",
+            "Use ddp (torch_ddp.py), which trains on one GPU or CPU rank per process.",
+        )
+    return gpus
+
+
 def jax_devices(options: Options) -> list[jax.Device]:
     """The first ``options.devices`` devices; on CPU, as many virtual ones. Call before anything else starts JAX."""
     import jax

@@ -11,11 +11,12 @@ from math import inf
 from refusals import OptionError
 
 _ALONE = "it trains on one device, and the fault lies between ranks"
-_SINGLES = {"torch-single": _ALONE, "jax-single": _ALONE}
+_SINGLES = {"torch-single": _ALONE, "jax-single": _ALONE, "dp": "one process drives all its GPUs"}
 _FOR_ONE_SHAPE = "only JAX compiles a program for one shape alone; --compile takes any length after the first other one"
-_SHARDED = ("fsdp", "hsdp")
+_SHARDED = ("fsdp", "fsdp1", "hsdp")
+_TENSOR = ("tp", "fsdp-tp")
 _JAX = ("pmap", "shard-map", "pjit", "pjit-dp")
-STRATEGIES = ("ddp", "zero1", *_SHARDED, *_JAX, "torch-single", "jax-single")
+STRATEGIES = ("ddp", "zero1", *_SHARDED, *_TENSOR, "cp", "dp", *_JAX, "torch-single", "jax-single")
 _PLACED = "the compiler places its collectives"
 
 
@@ -48,13 +49,16 @@ KINDS: dict[str, Kind] = {
         "unsynced gradients",
         "gradients are not averaged, so that every rank trains a model of its own",
         not_in=_SINGLES
-        | dict.fromkeys(_SHARDED, "a rank has the gradients of its shard by the reduce-scatter alone")
+        | dict.fromkeys((*_SHARDED, "fsdp-tp"), "a rank has the gradients of its shard by the reduce-scatter alone")
+        | {"tp": "each rank has the gradients of its own parameters, and averages none"}
         | dict.fromkeys(("pjit", "pjit-dp"), _PLACED),
     ),
     "ragged-batch": Kind(
         "ragged batch",
         "rank {rank} trains on half as many samples",
-        not_in=_SINGLES | dict.fromkeys(_JAX, "its devices share one array, in slices of one size"),
+        not_in=_SINGLES
+        | dict.fromkeys(_JAX, "its devices share one array, in slices of one size")
+        | dict.fromkeys((*_TENSOR, "cp"), "its ranks share each sample"),
     ),
     "same-key": Kind(
         "same key",
@@ -65,14 +69,16 @@ KINDS: dict[str, Kind] = {
     "small-buckets": Kind(
         "small buckets",
         "every gradient is reduced on its own",
-        not_in=_SINGLES | dict.fromkeys(_SHARDED, "it gathers and reduces block by block and has no buckets"),
+        not_in=_SINGLES
+        | dict.fromkeys((*_SHARDED, "fsdp-tp"), "it gathers and reduces block by block and has no buckets")
+        | {"tp": "it reduces no gradients but those of its norms, in one call"},
     ),
     "new-lengths": Kind(
         "a new length every {amount} steps",
         "the sequences of each such step are shorter than any before, and the step is compiled again for them",
         "steps",
         5.0,
-        dict.fromkeys(("ddp", "zero1", *_SHARDED, "torch-single"), _FOR_ONE_SHAPE),
+        dict.fromkeys(("ddp", "zero1", *_SHARDED, *_TENSOR, "cp", "dp", "torch-single"), _FOR_ONE_SHAPE),
     ),
 }
 

@@ -13,9 +13,12 @@ from math import inf
 from typing import Any, NoReturn, TypeVar
 
 import faults
+from degrees import check_degrees, data_ranks, settled
 from refusals import OptionError
 
-__all__ = ["PRESETS", "OptionError", "Options", "arguments", "by_hand", "check", "parse"]
+__all__ = [
+    "PRESETS", "OptionError", "Options", "arguments", "by_hand", "check", "data_ranks", "parse", "settled",
+]  # fmt: skip
 
 Watch = TypeVar("Watch")
 
@@ -45,9 +48,22 @@ class Options:
     )
     accumulate: int = _option("micro-batches per step, one after another", default=1)
     bucket_mb: float = _option("DDP: gradients gathered into one all-reduce, MiB", default=3.0)
+    bucket_view: bool = _option("DDP: gradients lie in the buckets, not beside them", default=True)
+    static_graph: bool = _option("DDP: the same parameters are used in every step", default=False)
+    compress: str = _option(
+        "DDP: what gradients are all-reduced as, which changes the losses", "none", "fp16", "bf16", "powersgd",
+        default="none",
+    )  # fmt: skip
+    sync_every_micro_batch: bool = _option("DDP: average gradients after each micro-batch, not once", default=False)
     reshard: bool = _option("FSDP: free a block's gathered parameters after its forward pass", default=True)
     replicas: int = _option("FSDP: groups of ranks that each hold the whole model; above 1 it is HSDP", default=1)
-    spec: str = _option("pjit: parameters sharded (fsdp) or replicated (dp)", "fsdp", "dp", default="fsdp")
+    tensor: int = _option("tp, fsdp-tp: ranks that share each layer; tp takes all", default=1)
+    context: int = _option("cp: ranks that share each sequence; cp takes all", default=1)
+    spec: str = _option(
+        "parameters sharded (fsdp), replicated (dp), split within layers (tp) or both (fsdp-tp), or sequences (cp)",
+        *("fsdp", "dp", "tp", "fsdp-tp", "cp"),
+        default="fsdp",
+    )
     devices: int = _option("JAX: devices of this process; torch counts its processes instead", default=1)
     device: str = _option(
         "where to train; auto takes GPUs if there are any", "auto", "cpu", "cuda", "gpu", default="auto"
@@ -116,10 +132,13 @@ def check(options: Options, ranks: int, strategy: str = "") -> None:
             f"{options.heads} heads do not divide a width of {options.width}.",
             "Choose --heads so that --width is a multiple of it.",
         )
-    if options.batch % (ranks * options.accumulate):
+    check_degrees(options, ranks)
+    slices = data_ranks(options, ranks)
+    if options.batch % (slices * options.accumulate):
+        among = f"{slices} ranks" if slices == ranks else f"{slices} × {ranks // slices} ranks"
         raise OptionError(
-            f"A batch of {options.batch} does not divide into {ranks} ranks × {options.accumulate} micro-batches.",
-            f"Use a --batch that is a multiple of {ranks * options.accumulate}.",
+            f"A batch of {options.batch} does not divide into {among} × {options.accumulate} micro-batches.",
+            f"Use a --batch that is a multiple of {slices * options.accumulate}.",
         )
     if options.replicas > 1:
         _check_replicas(options, ranks)
@@ -137,7 +156,7 @@ def _check_replicas(options: Options, ranks: int) -> None:
 
 def check_faults(options: Options, strategy: str, ranks: int) -> None:
     """Refuses faults that a strategy cannot have. OptionError says why, and where they can be injected."""
-    micro_samples = options.batch // (ranks * options.accumulate)
+    micro_samples = options.batch // (data_ranks(options, ranks) * options.accumulate)
     faults.refuse_misfits(options.inject, strategy, ranks, steps=options.steps, micro_samples=micro_samples)
 
 
@@ -153,10 +172,16 @@ def fault_effects(options: Options, ranks: int) -> list[str]:
 
 def samples(options: Options, rank: int = 0, ranks: int = 1) -> int:
     """Samples of one rank in one step, in ``accumulate`` micro-batches of one size."""
-    micro = options.batch // (ranks * options.accumulate)
+    micro = options.batch // (data_ranks(options, ranks) * options.accumulate)
     if rank == ranks - 1 and "ragged-batch" in faults.faults(options.inject):
         micro //= 2
     return micro * options.accumulate
+
+
+def counted_samples(options: Options, rank: int = 0, ranks: int = 1) -> int:
+    """The samples that a rank adds to those of the run: what several ranks train on together counts on the last one."""
+    together = ranks // data_ranks(options, ranks)
+    return samples(options, rank, ranks) if rank % together == together - 1 else 0
 
 
 def parameter_count(options: Options) -> int:

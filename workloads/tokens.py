@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from faults import faults
-from options import Options, samples
+from options import Options, data_ranks, samples
 
 
 def micro_batches(options: Options, step: int, rank: int = 0, ranks: int = 1) -> NDArray[np.int32]:
@@ -20,7 +20,8 @@ def micro_batches(options: Options, step: int, rank: int = 0, ranks: int = 1) ->
     """
     if rank == 0:  # One late rank is enough: the others wait for it. A JAX process draws the batches of all its ranks.
         time.sleep(faults(options.inject).get("slow-input", 0.0) / 1000)
-    first = rank * (options.batch // ranks)
+    slices = data_ranks(options, ranks)
+    first = rank * slices // ranks * (options.batch // slices)
     drawn = [_sample(options, step, place) for place in range(first, first + samples(options, rank, ranks))]
     return np.stack(drawn).reshape(options.accumulate, -1, options.seq + 1)[..., : _length(options, step) + 1]
 

@@ -13,7 +13,8 @@
     torchrun --standalone --nproc_per_node 2 workloads/torch_ddp.py --model tiny --steps 5
 
 Every rank draws the same weights from the seed. DDP gathers gradients into buckets as the backward pass makes them,
-and sends each bucket on its way while the rest of the backward pass runs.
+and sends each bucket on its way while the rest of the backward pass runs. Buckets may be compressed on their way
+(``--compress``): then fewer bytes are sent, and losses are no longer those of a single device.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import torch
 import torch.distributed as dist  # parallel
 from torch.nn.parallel import DistributedDataParallel  # parallel
 
+from compression import compress  # parallel
 from devices import torch_device, torchrun_ranks  # parallel
 from injecting import TorchFaults
 from models.torch_transformer import Transformer
@@ -48,7 +50,9 @@ def train(options: Options, watch: Watch) -> list[float]:
             block.compile()
     # Each rank drops out features of its own.
     torch.manual_seed(options.seed + rank)  # parallel
-    model = DistributedDataParallel(model, bucket_cap_mb=options.bucket_mb, gradient_as_bucket_view=True)  # parallel
+    buckets = {"bucket_cap_mb": options.bucket_mb, "gradient_as_bucket_view": options.bucket_view}  # parallel
+    model = DistributedDataParallel(model, static_graph=options.static_graph, **buckets)  # parallel
+    compress(model, options)  # parallel
     fused = device.type == "cuda"
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, betas=(0.9, 0.95), weight_decay=0.1, fused=fused)
     faults = TorchFaults(options, model, device)
@@ -61,7 +65,8 @@ def train(options: Options, watch: Watch) -> list[float]:
         loss = torch.zeros((), device=device)
         for number, tokens in enumerate(batch, start=1):  # parallel
             # Gradients are averaged once per step, with the last micro-batch.
-            with nullcontext() if number == options.accumulate else model.no_sync():  # parallel
+            is_last = number == options.accumulate  # parallel
+            with nullcontext() if is_last or options.sync_every_micro_batch else model.no_sync():  # parallel
                 with torch.autocast(device.type, torch.bfloat16, enabled=options.precision == "bf16"):
                     part = model(tokens) / options.accumulate
                 part.backward()

@@ -56,7 +56,8 @@ class Workload:
     """A training script and what it says about itself in its PEP 723 block.
 
     ``launch`` is ``"torchrun"`` (one process per rank) or ``"process"`` (one process over all devices).
-    ``arguments`` are added before the user's own. ``parallel_lines`` counts the lines marked ``# parallel``.
+    ``arguments`` are added before the user's own. ``parallel_lines`` counts the lines marked ``# parallel``. What
+    ``needs_gpu`` cannot run on a CPU.
     """
 
     strategy: str
@@ -69,6 +70,7 @@ class Workload:
     is_baseline: bool = False
     arguments: tuple[str, ...] = ()
     parallel_lines: int = 0
+    needs_gpu: bool = False
 
 
 def workloads(folder: Path | None = None) -> tuple[Workload, ...]:
@@ -101,4 +103,5 @@ def _workload(script: Path, text: str, entry: dict[str, Any]) -> Workload:
         is_baseline=entry.get("baseline", False),
         arguments=tuple(entry.get("arguments", ())),
         parallel_lines=sum(1 for line in text.splitlines() if _PARALLEL_MARK.search(line)),
+        needs_gpu=entry.get("needs_gpu", False),
     )

@@ -11,20 +11,22 @@ import pytest
 
 Import = Callable[[str], ModuleType]
 
-TORCH = {"ddp", "zero1", "fsdp", "hsdp"}
+TENSOR = {"tp", "fsdp-tp"}
+TORCH = {"ddp", "zero1", "fsdp", "fsdp1", "hsdp", "cp"} | TENSOR
 JAX = {"pmap", "shard-map", "pjit", "pjit-dp"}
 PARALLEL = TORCH | JAX
-EVERYWHERE = PARALLEL | {"torch-single", "jax-single"}
+ALONE = {"torch-single", "jax-single", "dp"}
+EVERYWHERE = PARALLEL | ALONE
 STRATEGIES = tuple(sorted(EVERYWHERE))
 ABLE = {
     "straggler": PARALLEL,
     "slow-input": EVERYWHERE,
     "memory-leak": EVERYWHERE,
     "hang": TORCH,
-    "unsynced-gradients": {"ddp", "zero1", "pmap", "shard-map"},
-    "ragged-batch": TORCH,
+    "unsynced-gradients": {"ddp", "zero1", "cp", "pmap", "shard-map"},
+    "ragged-batch": TORCH - TENSOR - {"cp"},
     "same-key": TORCH | {"pmap", "shard-map"},
-    "small-buckets": JAX | {"ddp", "zero1"},
+    "small-buckets": JAX | {"ddp", "zero1", "cp"},
     "new-lengths": JAX | {"jax-single"},
 }
 
@@ -75,7 +77,7 @@ def test_the_table_of_faults_is_the_one_that_is_tested(workload: Import) -> None
 def test_a_fault_that_a_strategy_cannot_have_is_refused(workload: Import, fault: str, strategy: str) -> None:
     options = workload("options")
     asked = options.parse(["--inject", fault])
-    ranks = 1 if strategy.endswith("single") else 2
+    ranks = 1 if strategy in ALONE else 2
     if strategy in ABLE[fault]:
         options.check(asked, ranks, strategy)
         return

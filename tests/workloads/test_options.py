@@ -27,7 +27,12 @@ CHANGES = st.fixed_dictionaries(
         "dropout": st.floats(0, 0.99),
         "bucket_mb": st.floats(0.01, 1000),
         "replicas": st.integers(1, 64),
-        "spec": st.sampled_from(["fsdp", "dp"]),
+        "spec": st.sampled_from(["fsdp", "dp", "tp", "fsdp-tp", "cp"]),
+        "tensor": st.integers(1, 64),
+        "bucket_view": st.booleans(),
+        "static_graph": st.booleans(),
+        "sync_every_micro_batch": st.booleans(),
+        "compress": st.sampled_from(["none", "fp16", "bf16", "powersgd"]),
         "device": st.sampled_from(["auto", "cpu", "cuda", "gpu"]),
     },
 )
@@ -75,7 +80,14 @@ def test_every_preset_can_be_trained_on_a_whole_machine(workload: Import, model:
         ({"lr": float("inf")}, 1, "--lr inf", "above 0"),
         ({"seed": -1}, 1, "--seed -1", "0 or more"),
         ({"precision": "fp8"}, 1, "--precision fp8", "fp32, bf16"),
-        ({"spec": "tp"}, 1, "--spec tp", "fsdp, dp"),
+        ({"spec": "pp"}, 1, "--spec pp", "fsdp, dp, tp"),
+        ({"compress": "int8"}, 2, "--compress int8", "fp16, bf16, powersgd"),
+        ({"tensor": 2}, 3, "3 ranks are not groups of 2", "multiple of 2"),
+        ({"tensor": 8}, 8, "--heads 4 does not divide among 8 ranks", "--heads as a multiple of 8"),
+        ({"tensor": 4, "vocab": 2046}, 4, "--vocab 2046 does not divide among 4", "multiple of 4"),
+        ({"tensor": 4, "seq": 62}, 4, "--seq 62 does not divide among 4", "multiple of 4"),
+        ({"context": 2, "seq": 66}, 2, "--seq 66 does not divide into 4 pieces", "multiple of 4"),
+        ({"tensor": 2, "batch": 3}, 4, "batch of 3 does not divide into 2 × 2 ranks", "multiple of 2"),
         ({"dropout": 1.0}, 1, "--dropout 1.0", "below 1"),
         ({"dropout": float("nan")}, 1, "--dropout nan", "below 1"),
         ({}, 0, "0 ranks", "one rank or more"),
@@ -89,6 +101,60 @@ def test_what_cannot_be_trained_is_refused_with_a_way_out(
         options.check(replace(options.PRESETS["tiny"], **changes), ranks)
     assert says in refused.value.message
     assert hints in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("flags", "ranks", "degrees"),
+    [
+        (["--spec", "tp"], 4, (4, 1, 1)),
+        (["--spec", "tp", "--tensor", "4"], 4, (4, 1, 1)),
+        (["--spec", "fsdp-tp", "--tensor", "2"], 8, (2, 1, 4)),
+        (["--spec", "cp", "--tensor", "2"], 4, (1, 4, 1)),
+        (["--tensor", "2"], 4, (1, 1, 4)),
+    ],
+    ids=lambda given: " ".join(given) if isinstance(given, list) else None,
+)
+def test_a_strategy_settles_how_many_ranks_share_a_layer_a_sequence_and_the_batch(
+    workload: Import, flags: list[str], ranks: int, degrees: tuple[int, int, int]
+) -> None:
+    """DDP beside a tensor-parallel strategy takes no notice of ``--tensor``."""
+    options = workload("options")
+    found = options.settled(options.parse(flags), ranks)
+    assert (found.tensor, found.context, options.data_ranks(found, ranks)) == degrees
+    assert options.settled(found, ranks) == found
+
+
+@pytest.mark.parametrize(
+    ("flags", "ranks", "says", "hints"),
+    [
+        (["--spec", "tp", "--tensor", "2"], 4, "tp splits every layer over all 4 ranks, not over 2", "fsdp-tp"),
+        (["--spec", "fsdp-tp", "--tensor", "4"], 4, "4 ranks are not several groups of 4", "--ranks 8"),
+        (["--spec", "fsdp-tp"], 4, "not several groups of 1", "--tensor 2"),
+        (["--spec", "fsdp-tp", "--tensor", "2"], 5, "5 ranks are not several groups of 2", "--ranks 4"),
+    ],
+)
+def test_a_degree_that_a_strategy_cannot_have_is_refused_with_a_way_out(
+    workload: Import, flags: list[str], ranks: int, says: str, hints: str
+) -> None:
+    options = workload("options")
+    with pytest.raises(options.OptionError) as refused:
+        options.settled(options.parse(flags), ranks)
+    assert says in refused.value.message
+    assert hints in refused.value.hint
+
+
+def test_ranks_that_share_a_layer_have_the_same_samples_and_count_them_once(workload: Import) -> None:
+    options, tokens = workload("options"), workload("tokens")
+    shared = options.settled(options.parse(["--spec", "fsdp-tp", "--tensor", "2"]), 4)
+    whole = tokens.micro_batches(shared, 3)
+    slices = [tokens.micro_batches(shared, 3, rank, 4) for rank in range(4)]
+    assert [piece.shape[1] for piece in slices] == [4, 4, 4, 4]
+    for rank, piece in enumerate(slices):
+        assert (piece == whole[:, 4 * (rank // 2) : 4 * (rank // 2) + 4]).all()
+    assert [options.samples(shared, rank, 4) for rank in range(4)] == [4, 4, 4, 4]
+    assert [options.counted_samples(shared, rank, 4) for rank in range(4)] == [0, 4, 0, 4]
+    alone = options.parse([])
+    assert [options.counted_samples(alone, rank, 4) for rank in range(4)] == [2, 2, 2, 2]
 
 
 def test_an_unknown_preset_of_a_command_line_is_refused_too(workload: Import) -> None:

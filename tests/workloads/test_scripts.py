@@ -13,9 +13,10 @@ import pytest
 
 from meshscope.discovery import workloads
 
-TORCH = ("torch_single", "torch_ddp", "torch_zero1", "torch_fsdp", "models/torch_transformer")
+SHARDING = ("torch_fsdp", "torch_fsdp1", "torch_tp", "torch_cp", "torch_dp")
+TORCH = ("torch_single", "torch_ddp", "torch_zero1", *SHARDING, "compression", "models/torch_transformer")
 JAX = ("jax_single", "jax_pmap", "jax_shard_map", "jax_pjit")
-PARALLEL = ("torch_ddp", "torch_zero1", "torch_fsdp", "jax_pmap", "jax_shard_map", "jax_pjit")
+PARALLEL = ("torch_ddp", "torch_zero1", *SHARDING, "jax_pmap", "jax_shard_map", "jax_pjit")
 
 
 def test_every_strategy_is_declared(root: Path) -> None:
@@ -28,6 +29,11 @@ def test_every_strategy_is_declared(root: Path) -> None:
         "zero1": ("torch", "torchrun", None, False, ()),
         "fsdp": ("torch", "torchrun", None, False, ()),
         "hsdp": ("torch", "torchrun", None, False, ("--replicas", "2")),
+        "fsdp1": ("torch", "torchrun", None, False, ()),
+        "tp": ("torch", "torchrun", None, False, ("--spec", "tp")),
+        "fsdp-tp": ("torch", "torchrun", None, False, ("--spec", "fsdp-tp", "--tensor", "2")),
+        "cp": ("torch", "torchrun", None, False, ("--spec", "cp")),
+        "dp": ("torch", "torchrun", 1, False, ()),
         "shard-map": ("jax", "process", None, False, ()),
         "pmap": ("jax", "process", None, False, ()),
         "pjit": ("jax", "process", None, False, ()),
@@ -36,6 +42,7 @@ def test_every_strategy_is_declared(root: Path) -> None:
         "jax-single": ("jax", "process", 1, True, ()),
     }
     assert all(found.title for found in workloads(root / "workloads"))
+    assert {found.strategy for found in workloads(root / "workloads") if found.needs_gpu} == {"dp"}
 
 
 def test_baselines_have_no_parallel_line_and_every_other_strategy_some(root: Path) -> None:
@@ -68,6 +75,7 @@ def test_the_count_is_the_number_of_marked_lines_of_code(root: Path, name: str) 
     ("name", "allowed"),
     [
         ("refusals", set()),
+        ("degrees", set()),
         ("faults", set()),
         ("options", set()),
         ("injecting", {"torch", "jax", "numpy"}),

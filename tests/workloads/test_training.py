@@ -37,7 +37,8 @@ class Trained:
         return np.mean([rank["losses"] for rank in self.ranks], axis=0)
 
 
-PARALLEL = ("torch_ddp", "torch_zero1", "torch_fsdp", "jax_pmap", "jax_shard_map", "jax_pjit")
+TORCH = ("torch_ddp", "torch_zero1", "torch_fsdp", "torch_fsdp1", "torch_tp", "torch_cp")
+PARALLEL = (*TORCH, "jax_pmap", "jax_shard_map", "jax_pjit")
 
 Train = Callable[..., Trained]
 
@@ -133,7 +134,10 @@ MATRIX = [
     *((single, 1, flags) for single in ("torch_single", "jax_single") for flags in VARIANTS[1:]),
     *((script, 2, flags) for script in PARALLEL for flags in VARIANTS),
     *((script, 4, ()) for script in PARALLEL),
-    ("torch_fsdp", 2, ("--no-reshard",)),
+    *((script, 2, ("--no-reshard",)) for script in ("torch_fsdp", "torch_fsdp1")),
+    *(("torch_tp", 4, ("--tensor", "2", *flags)) for flags in (*VARIANTS, ("--no-reshard",))),
+    *(("torch_ddp", 2, (flag, "--accumulate", "2")) for flag in ("--no-bucket-view", "--sync-every-micro-batch")),
+    *(("torch_ddp", 2, ("--static-graph", *flags)) for flags in (VARIANTS[0], VARIANTS[2])),
     *(("torch_fsdp", 4, ("--replicas", "2", *flags)) for flags in VARIANTS),
     *(("jax_pjit", 4, ("--spec", "dp", *flags)) for flags in (VARIANTS[0], VARIANTS[-1])),
 ]
@@ -209,6 +213,17 @@ def test_torch_and_jax_train_the_same_model(
         owner, _, kind = name.removeprefix("params.").replace("blocks_", "blocks.").rpartition(".")
         assert kind in ("kernel", "embedding", "scale")
         assert seen["torch"][f"{owner}.weight"] == pytest.approx(spread, rel=0.1), name
+
+
+@pytest.mark.live
+@pytest.mark.slow
+@pytest.mark.parametrize(("how", "apart"), [("fp16", 1e-3), ("bf16", 3e-3), ("powersgd", 0.3)])
+def test_compressed_gradients_learn_something_near(train: Train, how: str, apart: float) -> None:
+    single = train("torch_single", 1, *SMALL)
+    compressed = train("torch_ddp", 2, *SMALL, "--compress", how)
+    assert not np.allclose(compressed.losses, single.losses, rtol=LOSS_TOLERANCE)
+    np.testing.assert_allclose(compressed.losses, single.losses, rtol=apart)
+    assert compressed.losses[-1] < compressed.losses[0]
 
 
 @pytest.mark.live

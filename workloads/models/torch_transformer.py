@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -12,20 +14,25 @@ from options import Options
 EPSILON = 1e-5
 
 
+def causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Each token looks at itself and those before it; all are ``[samples, heads, tokens, features]``."""
+    return functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
 class Attention(nn.Module):
-    """Causal self-attention."""
+    """Causal self-attention. ``attend`` is what mixes values: where a rank has some of the tokens, another function."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.head_width = width // heads
+        self.attend: Callable[[Tensor, Tensor, Tensor], Tensor] = causal_attention
         self.qkv = nn.Linear(width, 3 * width, bias=False)
         self.out = nn.Linear(width, width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         # A head's q, k and v stand side by side, so that a contiguous part of the projection is that of whole heads.
         q, k, v = self.qkv(x).unflatten(-1, (-1, 3, self.head_width)).permute(3, 0, 2, 1, 4)
-        mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.out(mixed.transpose(1, 2).flatten(2))
+        return self.out(self.attend(q, k, v).transpose(1, 2).flatten(2))
 
 
 class Block(nn.Module):
@@ -57,10 +64,17 @@ class Transformer(nn.Module):
         self.norm = nn.LayerNorm(options.width, EPSILON, bias=False)
         self._draw_weights(residual_std=0.02 / (2 * options.layers) ** 0.5)
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        """``[samples, seq + 1]`` tokens → the mean cross-entropy of each token given those before it."""
+    def forward(self, tokens: Tensor, places: Tensor | None = None) -> Tensor:
+        """``[samples, seq + 1]`` tokens → the mean cross-entropy of each token given those before it.
+
+        With ``places``, of the tokens that stand there alone: for a rank that has a part of each sample.
+        """
         inputs, targets = tokens[:, :-1], tokens[:, 1:]
-        x = self.embedding(inputs) + self.positions(torch.arange(inputs.shape[1], device=inputs.device))
+        if places is None:
+            places = torch.arange(inputs.shape[1], device=inputs.device)
+        else:
+            inputs, targets = inputs[:, places], targets[:, places]
+        x = self.embedding(inputs) + self.positions(places)
         for block in self.blocks:
             x = checkpoint(block, x, use_reentrant=False) if self.checkpoint_activations else block(x)
         logits = functional.linear(self.norm(x), self.embedding.weight)

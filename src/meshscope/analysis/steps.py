@@ -209,6 +209,17 @@ def _series(table: StepTable) -> _Series:
     )
 
 
+def of_ranks_with(table: StepTable, is_so: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """The rows, shape (n,), of ranks of which ``is_so`` holds for a row at least."""
+    if is_so.all():
+        return is_so
+    starts = np.flatnonzero(np.append(True, np.diff(table.rank) != 0))  # sorted by rank
+    found: npt.NDArray[np.bool_] = np.repeat(
+        np.logical_or.reduceat(is_so, starts), np.diff(np.append(starts, len(is_so)))
+    )
+    return found
+
+
 def _known(counts: npt.NDArray[np.int64]) -> Floats:
     return np.where(counts >= 0, counts, math.nan)
 

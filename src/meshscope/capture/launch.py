@@ -127,7 +127,7 @@ def _refuse_broken(found: dict[str, Framework]) -> None:
 
 
 def _planned(request: Request, workload: Workload, ranks: int, framework: Framework) -> PlannedRun:
-    own_ranks = 1 if workload.is_baseline else ranks
+    own_ranks = 1 if workload.max_ranks == 1 else ranks
     if own_ranks < workload.min_ranks or own_ranks > (workload.max_ranks or own_ranks):
         most = f" and at most {workload.max_ranks}" if workload.max_ranks else ""
         raise InputError(
@@ -140,6 +140,11 @@ def _planned(request: Request, workload: Workload, ranks: int, framework: Framew
         raise InputError(
             f"{workload.strategy}: {workload.framework} finds no GPU here.",
             hint=f"Leave --device out to use the CPU, or: {_CUDA_HINTS[workload.framework]}",
+        )
+    if workload.needs_gpu and kind == "cpu":
+        raise InputError(
+            f"{workload.strategy} needs GPUs: {workload.title[:1].lower() + workload.title[1:]}.",
+            hint="Leave it out, or use ddp, which runs on CPU ranks as well.",
         )
     if kind != "cpu" and own_ranks > framework.count:
         raise InputError(

@@ -100,6 +100,8 @@ def resolved(request: Request, workload: Workload, ranks: int) -> Any:
         options = module.parse([*workload.arguments, *request.flags()])
         if workload.launch == "process":
             options = dataclasses.replace(options, devices=ranks)
+        if hasattr(module, "settled"):
+            options = module.settled(options, ranks)
         module.check(options, ranks)
         if hasattr(module, "check_faults"):
             module.check_faults(options, workload.strategy, ranks)

@@ -40,6 +40,8 @@ _WORKLOAD: tuple[tuple[str, Any, str], ...] = (
     ("accumulate", int, "Micro-batches per step (gradient accumulation)."),
     ("device", click.Choice(["auto", "cpu", "gpu"]), "Where ranks run (default: GPUs where there are some)."),
     ("bucket-mb", float, "DDP: size of a gradient bucket in MB."),
+    ("tensor", int, "tp, fsdp-tp: ranks that share each layer."),
+    ("compress", click.Choice(["none", "fp16", "bf16", "powersgd"]), "DDP: what gradients are all-reduced as."),
     ("dropout", float, "Share of each block's output that is dropped in training."),
 )
 
@@ -58,6 +60,9 @@ def workload(command: Command) -> Command:
     for name, text in (
         ("checkpoint-activations", "Recompute activations in backward instead of keeping them."),
         ("compile", "torch.compile the model."),
+        ("no-bucket-view", "DDP: gradients beside the buckets, not in them."),
+        ("static-graph", "DDP: tell it that every step uses the same parameters."),
+        ("sync-every-micro-batch", "DDP: average gradients after each micro-batch (without no_sync)."),
     ):
         command = click.option(f"--{name}", name.replace("-", "_"), is_flag=True, help=text)(command)
     return command

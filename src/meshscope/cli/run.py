@@ -45,7 +45,8 @@ def command(*, strategies: tuple[str, ...], out: Path | None, headless: bool, **
     """Run STRATEGIES one after another on the same model, batch and data, and record each.
 
     \b
-    Strategies: ddp, zero1, fsdp, hsdp (PyTorch); pmap, shard-map, pjit, pjit-dp (JAX);
+    Strategies: ddp, zero1, fsdp, fsdp1, hsdp, tp, fsdp-tp, cp, dp (PyTorch);
+    pmap, shard-map, pjit, pjit-dp (JAX);
     single (one device of each).
     Without any: ddp fsdp pmap pjit. Exit code 1 when one of them failed.
     """

@@ -1,7 +1,8 @@
 """Ragged batches: ranks that train on different numbers of samples in one step.
 
 Fires when the shape of a batch, or the number of samples of a step, differs between ranks. DDP averages gradients over
-ranks, not over samples, so one sample of a small batch counts more; and the smaller rank waits for the others.
+ranks, not over samples, so one sample of a small batch counts more; and the smaller rank waits for the others. A rank
+that counts no sample in any step trains on those that another one counts: a stage of a pipeline, say.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy.typing as npt
 
 from meshscope.analysis.findings.rule import Finding, Rule
 from meshscope.analysis.flight_words import ranks_words
+from meshscope.analysis.steps import of_ranks_with
 from meshscope.run import Run
 from meshscope.units import counted
 
@@ -61,7 +63,7 @@ def _shapes(run: Run) -> Steps:
 
 
 def _samples(run: Run) -> Steps:
-    is_told = run.steps.samples >= 0
+    is_told = (run.steps.samples >= 0) & of_ranks_with(run.steps, run.steps.samples > 0)
     order = np.argsort(run.steps.step[is_told], kind="stable")
     rank, step = run.steps.rank[is_told][order], run.steps.step[is_told][order]
     samples = run.steps.samples[is_told][order]

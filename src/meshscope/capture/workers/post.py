@@ -14,7 +14,8 @@ from meshscope.experiment import Experiment
 class Post:
     """``local_rank`` is the rank's device on this host; ``options`` are the workload's own.
 
-    ``own_samples`` are those of this rank in one step where the workload says so; −1 for its share of the batch.
+    ``own_samples`` are those of this rank in one step where the workload says so, 0 where another rank counts them;
+    −1 for its share of the batch.
     """
 
     recording: Path

@@ -47,7 +47,8 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     journal.phase("importing")
     module = importlib.import_module("options")
     options = module.parse(asked.flags)
-    own = module.samples(options, rank, experiment.ranks) if is_forked and hasattr(module, "samples") else -1
+    counted = getattr(module, "counted_samples", None) or getattr(module, "samples", None)
+    own = counted(options, rank, experiment.ranks) if is_forked and counted is not None else -1
     post = Post(asked.recording, experiment, journal, options, rank, local_rank, asked.check_every, own)
     _leave(_run(post, asked.script, log))
 
