@@ -8,7 +8,8 @@ of it stays where it is is not told.
 
 Traces tell sizes so: NCCL's kernels by the larger of ``In msg nelems`` and ``Out msg nelems``, which is the whole
 buffer for every kind; annotations of older ones by their input, which is the whole for all but an all-gather; gloo's
-spans by the largest argument of the call that they carry out; XLA's programs by the result of an all-gather and the
+spans by the largest argument of the call that they carry out (where a call takes a tensor per rank, of which one is
+told, times the ranks of its group); XLA's programs by the result of an all-gather and the
 operands of every other collective.
 """
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from meshscope.kinds import Kind, is_any
 from meshscope.readers import kineto_cpu, kineto_forward, kineto_gloo, kineto_gpu, kineto_host
 from meshscope.readers.growing import is_constant, taken
+from meshscope.readers.kineto_calls import grouped, whole
 from meshscope.readers.kineto_columns import Columns, columns
 from meshscope.readers.kineto_doubts import doubts, no_answer_why, none_why, several_devices
 from meshscope.readers.kineto_graphs import graph_nodes
@@ -53,7 +54,7 @@ def read(path: Path, *, t0_unix_ns: int | None = None, device_kind: str = "") ->
         draft = _gpu(found, is_device)
     elif kineto_cpu.has_gloo(found) or device_kind == "cpu":
         found = threaded(found)
-        draft = _cpu(found)
+        draft, found = _cpu(found)
     else:
         draft = _none(found, none_why(found))
     draft = replace(draft, told=kineto_host.cited(found, draft.told))
@@ -81,13 +82,16 @@ def _gpu(found: Columns, is_device: npt.NDArray[np.bool_]) -> _Draft:
     return _Draft("gpu", told, None, size_bytes, None, cannot_say)
 
 
-def _cpu(found: Columns) -> _Draft:
+def _cpu(found: Columns) -> tuple[_Draft, Columns]:
+    """Also the columns, with the process groups of gloo's calls where these are told."""
     told = kineto_cpu.told(found)
     calls = kineto_gloo.calls(found, told.kind)
     told = renamed(told, calls.spans, calls.collective)
     rows = kineto_cpu.pieces(found, told.kind)
-    cannot_say = doubts("cpu", told.kind, calls.size_bytes, unmatched=calls.unmatched, is_complete=found.is_complete)
-    return _Draft("cpu", told, rows, calls.size_bytes, calls.call, cannot_say)
+    found = grouped(found, calls.call, _base_ns(found))
+    size_bytes = whole(found, calls.call, calls.size_bytes, process_groups(found.metadata, found.group_ranks))
+    cannot_say = doubts("cpu", told.kind, size_bytes, unmatched=calls.unmatched, is_complete=found.is_complete)
+    return _Draft("cpu", told, rows, size_bytes, calls.call, cannot_say), found
 
 
 def _none(found: Columns, why: str) -> _Draft:
@@ -132,12 +136,16 @@ def _zero(found: Columns, t0_unix_ns: int | None) -> tuple[int, bool]:
 
     Since torch 2.3 times count from ``baseTimeNanoseconds``; before, they are unix microseconds.
     """
-    base = found.metadata.get("baseTimeNanoseconds", 0)
-    base_ns = int(base) if isinstance(base, int | str) and _WHOLE.match(str(base)) else 0
+    base_ns = _base_ns(found)
     first_ns = int(found.start_ns.min()) if len(found.start_ns) else 0
     if not EARLIEST_UNIX_NS <= base_ns + first_ns < LATEST_NS:
         return first_ns, False
     return (t0_unix_ns or 0) - base_ns, True
+
+
+def _base_ns(found: Columns) -> int:
+    base = found.metadata.get("baseTimeNanoseconds", 0)
+    return int(base) if isinstance(base, int | str) and _WHOLE.match(str(base)) else 0
 
 
 def _rank(path: Path, found: Columns) -> tuple[int, str]:

@@ -15,6 +15,7 @@ from typing import Any
 from torch.profiler import ProfilerAction, ProfilerActivity, profile
 
 from meshscope.capture.workers.rank_journal import RankJournal
+from meshscope.capture.workers.torch_calls import stamped
 from meshscope.recording.control import Ask
 from meshscope.recording.entries import TraceWritten
 from meshscope.recording.layout import TRACES, write_whole
@@ -36,6 +37,7 @@ class TorchProfile:
         )
         self._profile.step_num = step
         self._profile.current_action = self._action(step)
+        self._began_unix_ns = time.time_ns()
         self._profile.start()
         self.start_cost_ns = time.perf_counter_ns() - start
 
@@ -78,7 +80,7 @@ class TorchProfile:
         name = f"rank{rank}-steps{self.steps.start}-{self.steps.stop - 1}.pt.trace.json.gz"
         part = recording / TRACES / f".{name}.part.json"
         self._profile.export_chrome_trace(str(part))
-        content = part.read_bytes()
+        content = stamped(part.read_bytes(), self._began_unix_ns)
         part.unlink()
         write_whole(recording / TRACES / name, _packed(content))
         return f"{TRACES}/{name}", len(content)
