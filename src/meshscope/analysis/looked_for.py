@@ -15,14 +15,13 @@ from meshscope.analysis.calls import calls
 from meshscope.analysis.ddp import ddp
 from meshscope.analysis.findings import findings, rules
 from meshscope.analysis.findings.profiler_expensive import FEWEST_STEPS
-from meshscope.analysis.findings.ranks_drift import REPLICATED
+from meshscope.analysis.findings.ranks_drift import holds_replicas
 from meshscope.analysis.flight import flight
 from meshscope.analysis.fsdp import fsdp
 from meshscope.analysis.imbalance import memory_imbalance
 from meshscope.analysis.launches import launches
 from meshscope.analysis.out_of_memory import out_of_memory
 from meshscope.analysis.parts import per_run
-from meshscope.analysis.passes import is_ddp
 from meshscope.analysis.standing import device_kind, shares_cores
 from meshscope.analysis.steps import steps
 from meshscope.analysis.waiting import waiting
@@ -215,9 +214,7 @@ def _one_rank(run: Run) -> str:
 
 
 def _sharded(run: Run) -> str:
-    if run.experiment.strategy in REPLICATED or any(is_ddp(window) for window in run.windows):
-        return ""
-    return "only ranks that each hold the whole model must be equal"
+    return "" if holds_replicas(run) else "only ranks that each hold the whole model must be equal"
 
 
 def _on_cpu(run: Run) -> str:

@@ -143,12 +143,18 @@ class Checked(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="checked
 
     ``parameters`` and ``gradients`` are sums over the rank's own shards; gradients are None where they never leave the
     compiled step (JAX). ``rng`` is a hash of the random generators (torch) or of the device's key (JAX).
+
+    ``replicas`` is the sum of those parameters of which several ranks are known to hold the same, by these ranks
+    (``"0,1"``), and ``gradient_replicas`` that of their gradients: on a mesh of ranks some parameters are sharded and
+    others not.
     """
 
     rank: int
     step: int
     parameters: float
     gradients: float | None = None
+    replicas: dict[str, float] = {}
+    gradient_replicas: dict[str, float] = {}
     rng: str = ""
     batch_shape: tuple[int, ...] = ()
 

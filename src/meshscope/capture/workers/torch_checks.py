@@ -16,6 +16,31 @@ def checksum(tensors: Iterable[torch.Tensor]) -> float | None:
     return float(torch.stack(sums).sum()) if sums else None
 
 
+def replicas(tensors: Iterable[torch.Tensor]) -> dict[str, float]:
+    """The sum of what this rank and others hold the same of, by all of these ranks.
+
+    A DTensor says so itself. One that is still to be added up over ranks (partial) is the same on none.
+    """
+    held: dict[tuple[int, ...], list[torch.Tensor]] = {}
+    for tensor in tensors:
+        if len(ranks := _holders(tensor)) > 1:
+            held.setdefault(ranks, []).append(tensor)
+    return {",".join(map(str, ranks)): checksum(some) or 0.0 for ranks, some in sorted(held.items())}
+
+
+def _holders(tensor: torch.Tensor) -> tuple[int, ...]:
+    """The ranks that hold what this rank holds of a DTensor; none for another tensor."""
+    mesh = getattr(tensor, "device_mesh", None)
+    here = None if mesh is None else mesh.get_coordinate()
+    if mesh is None or here is None:
+        return ()
+    alike = tuple(
+        slice(None) if placement.is_replicate() else place
+        for placement, place in zip(tensor.placements, here, strict=True)  # type: ignore[attr-defined]
+    )
+    return tuple(mesh.mesh[alike].flatten().tolist())
+
+
 def random_state(*, has_cuda: bool) -> str:
     """A hash of torch's random generators on this rank."""
     digest = hashlib.blake2b(torch.get_rng_state().numpy().tobytes(), digest_size=8)

@@ -44,6 +44,7 @@ class TorchWatch:
         self._compiles = TorchCompiles(post.journal)
         self._is_after_window = self._has_updated = False
         self._gradient_sum: float | None = None
+        self._gradient_replicas: dict[str, float] = {}
         self._journal.append(
             RankStarted(
                 t_ns=self._journal.now_ns(),
@@ -124,6 +125,7 @@ class TorchWatch:
     def _begin(self, number: int) -> None:
         self._compiles.take(self._step)
         self._step, self._wait_ns, self._loss, self._gradient_sum = number, 0, None, None
+        self._gradient_replicas = {}
         window = self._windows.at(number)
         if window is not None and self._profile is None:
             self._journal.phase("warming profiler" if number < window.first_step else "profiling")
@@ -202,8 +204,9 @@ class TorchWatch:
             self._account.note_trees(is_first_update=not self._has_updated)
         self._has_updated = True
         if self._post.is_check(self._step):
-            gradients = (p.grad for p in self._account.module.parameters() if p.grad is not None)
+            gradients = [p.grad for p in self._account.module.parameters() if p.grad is not None]
             self._gradient_sum = torch_checks.checksum(gradients)
+            self._gradient_replicas = torch_checks.replicas(gradients)
 
     def _check(self, module: torch.nn.Module) -> None:
         self._journal.append(
@@ -213,6 +216,8 @@ class TorchWatch:
                 step=self._step,
                 parameters=torch_checks.checksum(module.parameters()) or 0.0,
                 gradients=self._gradient_sum,
+                replicas=torch_checks.replicas(module.parameters()),
+                gradient_replicas=self._gradient_replicas,
                 rng=torch_checks.random_state(has_cuda=self._device.is_cuda),
                 batch_shape=self._shape,
             )
