@@ -6,7 +6,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
 
-from options import Options
+from options import Options, check_kind
 
 _ROUNDED = {"fp16": default_hooks.fp16_compress_hook, "bf16": default_hooks.bf16_compress_hook}
 # DDP sorts its buckets anew after the first step, and PowerSGD keeps what it has approximated by bucket.
@@ -14,8 +14,9 @@ _FIRST_STEP = 2
 
 
 def compress(model: DistributedDataParallel, options: Options) -> None:
-    """``fp16`` and ``bf16`` send halves of the bytes. ``powersgd`` sends two thin matrices for each wide one (rank 1),
-    and adds what they left out to the next step's gradients (https://arxiv.org/abs/1905.13727)."""
+    """``fp16`` and ``bf16`` send half the bytes. ``powersgd`` sends two thin matrices (rank 1) for each wide one, and
+    adds what they left out to the next step's gradients (https://arxiv.org/abs/1905.13727)."""
+    check_kind(options, model.device_type)
     if options.compress in _ROUNDED:
         model.register_comm_hook(None, _ROUNDED[options.compress])
     elif options.compress == "powersgd":

@@ -82,6 +82,7 @@ def test_every_preset_can_be_trained_on_a_whole_machine(workload: Import, model:
         ({"precision": "fp8"}, 1, "--precision fp8", "fp32, bf16"),
         ({"spec": "pp"}, 1, "--spec pp", "fsdp, dp, tp"),
         ({"compress": "int8"}, 2, "--compress int8", "fp16, bf16, powersgd"),
+        ({"static_graph": True, "accumulate": 2}, 2, "no_sync", "--sync-every-micro-batch"),
         ({"tensor": 2}, 3, "3 ranks are not groups of 2", "multiple of 2"),
         ({"tensor": 8}, 8, "--heads 4 does not divide among 8 ranks", "--heads as a multiple of 8"),
         ({"tensor": 4, "vocab": 2046}, 4, "--vocab 2046 does not divide among 4", "multiple of 4"),
@@ -155,6 +156,17 @@ def test_ranks_that_share_a_layer_have_the_same_samples_and_count_them_once(work
     assert [options.counted_samples(shared, rank, 4) for rank in range(4)] == [0, 4, 0, 4]
     alone = options.parse([])
     assert [options.counted_samples(alone, rank, 4) for rank in range(4)] == [2, 2, 2, 2]
+
+
+def test_what_gloo_cannot_do_is_refused_on_cpu_ranks_alone(workload: Import) -> None:
+    options = workload("options")
+    for how in ("bf16", "powersgd"):
+        asked = options.parse(["--compress", how])
+        options.check_kind(asked, "gpu")
+        with pytest.raises(options.OptionError, match="gloo") as refused:
+            options.check_kind(asked, "cpu")
+        assert "--compress fp16" in refused.value.hint
+    options.check_kind(options.parse(["--compress", "fp16"]), "cpu")
 
 
 def test_an_unknown_preset_of_a_command_line_is_refused_too(workload: Import) -> None:

@@ -217,13 +217,11 @@ def test_torch_and_jax_train_the_same_model(
 
 @pytest.mark.live
 @pytest.mark.slow
-@pytest.mark.parametrize(("how", "apart"), [("fp16", 1e-3), ("bf16", 3e-3), ("powersgd", 0.3)])
-def test_compressed_gradients_learn_something_near(train: Train, how: str, apart: float) -> None:
+def test_compressed_gradients_learn_something_near(train: Train) -> None:
     single = train("torch_single", 1, *SMALL)
-    compressed = train("torch_ddp", 2, *SMALL, "--compress", how)
-    assert not np.allclose(compressed.losses, single.losses, rtol=LOSS_TOLERANCE)
-    np.testing.assert_allclose(compressed.losses, single.losses, rtol=apart)
-    assert compressed.losses[-1] < compressed.losses[0]
+    compressed = train("torch_ddp", 2, *SMALL, "--compress", "fp16")
+    assert not np.allclose(compressed.losses, single.losses, rtol=1e-7)
+    np.testing.assert_allclose(compressed.losses, single.losses, rtol=1e-3)
 
 
 @pytest.mark.live
@@ -256,6 +254,10 @@ def test_a_compiled_model_learns_the_same(train: Train, script: str) -> None:
         (["jax_single.py", "--devices", "2"], "This script trains on one device, not on 2."),
         (["torch_ddp.py"], "This script is one of several ranks, and nothing has started the others."),
         (["torch_single.py", "--heads", "5"], "5 heads do not divide a width of 256."),
+        (
+            ["torch_dp.py", "--device", "cpu"],
+            "DataParallel drives two GPUs or more from one process; --device cpu leaves it none.",
+        ),
     ],
 )
 def test_a_script_refuses_in_two_lines(root: Path, need: Callable[..., None], command: list[str], says: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -17,9 +18,10 @@ from meshscope.analysis.findings import findings, rules
 from meshscope.analysis.findings.profiler_expensive import FEWEST_STEPS
 from meshscope.analysis.findings.ranks_drift import holds_replicas
 from meshscope.analysis.flight import flight
-from meshscope.analysis.fsdp import fsdp
+from meshscope.analysis.fsdp import doubts, fsdp
 from meshscope.analysis.imbalance import memory_imbalance
 from meshscope.analysis.launches import launches
+from meshscope.analysis.needed_at_once import is_mostly_needed_at_once
 from meshscope.analysis.out_of_memory import out_of_memory
 from meshscope.analysis.parts import per_run
 from meshscope.analysis.standing import device_kind, shares_cores
@@ -36,6 +38,7 @@ _NO_JOURNAL = "no recording of steps"
 _NO_COLLECTIVE = "no collective was traced"
 _NO_CHECKS = "no recording compared its ranks"
 _SHARED = "CPU ranks share their cores, so what overlaps is the scheduler's choice"
+_AT_ONCE = "most results are needed at once, as under tensor parallelism"
 _UNCOUNTED = "CPU ranks of whose cores nothing is known, so what overlaps may be the scheduler's choice"
 
 
@@ -206,7 +209,12 @@ def _no_ddp(run: Run) -> str:
 
 
 def _no_fsdp(run: Run) -> str:
-    return "" if _traced(run) or fsdp(run) is not None else "no all-gathers of FSDP in the traces"
+    return "" if _traced(run) or fsdp(run) is not None or doubts(run) else "no all-gathers of FSDP in the traces"
+
+
+def _of_modules(lacks: Callable[[Run], str], run: Run) -> str:
+    """What is lacking where all-gathers have to be told apart by module."""
+    return lacks(run) or ("" if fsdp(run) is not None else "; ".join(why for _, why in doubts(run)))
 
 
 def _one_rank(run: Run) -> str:
@@ -221,13 +229,18 @@ def _on_cpu(run: Run) -> str:
     return "XLA has no asynchronous collectives on CPUs" if _is_jax_on_cpu(run) else ""
 
 
+def _in_turns(run: Run) -> str:
+    """Why collectives cannot run beside compute here."""
+    return _on_cpu(run) or (_AT_ONCE if is_mostly_needed_at_once(run) else "")
+
+
 def _is_jax_on_cpu(run: Run) -> bool:
     return run.experiment.framework == "jax" and device_kind(run) == "cpu"
 
 
 _RULES = {
     "collectives-differ": _Needs("collectives that differ between ranks", _numbered, elsewhere=_one_rank),
-    "exposed-gathers": _Needs("exposed all-gathers of FSDP", _overlapping, "torch", _no_fsdp),
+    "exposed-gathers": _Needs("exposed all-gathers of FSDP", partial(_of_modules, _overlapping), "torch", _no_fsdp),
     "exposed-tail": _Needs("an exposed tail of DDP", _overlapping, "torch", _no_ddp),
     "fragmentation": _Needs("fragmented memory", _reserved),
     "hang": _Needs("a hang or deadlock", _hanging),
@@ -237,13 +250,13 @@ _RULES = {
     "launch-bound": _Needs("kernels too short to launch", _launched),
     "memory-imbalance": _Needs("uneven memory", _peaks, elsewhere=_one_rank),
     "memory-leak": _Needs("growing memory", _growing),
-    "no-overlap": _Needs("communication and compute in turns", _overlapping, elsewhere=_on_cpu),
+    "no-overlap": _Needs("communication and compute in turns", _overlapping, elsewhere=_in_turns),
     "out-of-memory": _Needs("running out of memory", _exhausted),
     "profiler-expensive": _Needs("a profiler that costs too much", _profiled),
     "ragged-batch": _Needs("batches of different size", _batches, elsewhere=_one_rank),
     "ranks-drift": _Needs("replicas that drift apart", _checked, elsewhere=_sharded),
     "recompilation-storm": _Needs("compiling again and again", _compiled),
-    "root-resharded": _Needs("FSDP's root gathered twice", _collectives, "torch", _no_fsdp),
+    "root-resharded": _Needs("FSDP's root gathered twice", partial(_of_modules, _collectives), "torch", _no_fsdp),
     "same-key": _Needs("the same random numbers on all ranks", _random, elsewhere=_one_rank),
     "small-collectives": _Needs("many small collectives", _collectives),
     "straggler": _Needs("late ranks", _late, elsewhere=_one_rank),

@@ -141,11 +141,7 @@ def _planned(request: Request, workload: Workload, ranks: int, framework: Framew
             f"{workload.strategy}: {workload.framework} finds no GPU here.",
             hint=f"Leave --device out to use the CPU, or: {_CUDA_HINTS[workload.framework]}",
         )
-    if workload.needs_gpu and kind == "cpu":
-        raise InputError(
-            f"{workload.strategy} needs GPUs: {workload.title[:1].lower() + workload.title[1:]}.",
-            hint="Leave it out, or use ddp, which runs on CPU ranks as well.",
-        )
+    scripts.check_kind(workload, options, kind)
     if kind != "cpu" and own_ranks > framework.count:
         raise InputError(
             f"{workload.strategy}: {own_ranks} ranks need {own_ranks} devices, and there are {framework.count}.",

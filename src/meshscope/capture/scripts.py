@@ -110,6 +110,21 @@ def resolved(request: Request, workload: Workload, ranks: int) -> Any:
     return options
 
 
+def check_kind(workload: Workload, options: Any, kind: str) -> None:
+    """InputError for what the workload, or an option of it, cannot do on one kind of device."""
+    if workload.needs_gpu and kind == "cpu":
+        raise InputError(
+            f"{workload.strategy} runs on GPUs only, and this run is on the CPU.",
+            hint="Leave it out, or use ddp, which trains on CPU ranks as well.",
+        )
+    module = options_module(workload.script.parent)
+    if hasattr(module, "check_kind"):
+        try:
+            module.check_kind(options, kind)
+        except module.OptionError as error:
+            raise InputError(f"{workload.strategy}: {error.args[0]}", hint=getattr(error, "hint", "")) from error
+
+
 def arguments(workload: Workload, options: Any) -> list[str]:
     return options_module(workload.script.parent).arguments(options)
 

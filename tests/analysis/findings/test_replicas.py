@@ -47,6 +47,36 @@ def test_shards_differ_by_design() -> None:
         assert codes(run(checks(lambda rank, _: {"parameters": float(rank)}), strategy=strategy)) == []
 
 
+def mesh(apart: dict[str, float], column: str = "replicas") -> list[Checked]:
+    """Four ranks, of which 0 and 1, and 2 and 3, hold some parameters together; the odd one's sum is ``apart``."""
+
+    def of(rank: int, _: int) -> dict[str, object]:
+        held = "0,1" if rank < 2 else "2,3"
+        return {"parameters": float(rank), column: {held: 7.0 + rank // 2 + apart.get(held, 0.0) * (rank % 2)}}
+
+    return checks(of, ranks=4)
+
+
+def test_on_a_mesh_only_ranks_that_hold_the_same_must_agree() -> None:
+    assert codes(run(mesh({}), strategy="fsdp-tp")) == []
+    found = only("ranks-drift", run(mesh({"2,3": 0.5}), strategy="fsdp-tp"))
+    assert said(found).count("differs") == 1
+    assert "the sum of parameters that ranks 2–3 hold the same of differs between ranks in 3 of 3 checks" in said(found)
+    assert "rank 2 8, rank 3 8.5" in said(found)
+    assert "redistribute" in found.fix
+
+
+def test_gradients_that_each_holder_has_a_part_of_drift_too() -> None:
+    found = only("ranks-drift", run(mesh({"0,1": 0.5}, "gradient_replicas"), strategy="tp"))
+    assert "the sum of gradients that ranks 0–1 hold the same of differs" in said(found)
+
+
+def test_a_rank_that_counts_no_samples_shares_those_of_another() -> None:
+    """Of ranks that share their layers one counts the samples of all; of the ones that count, each has as many."""
+    shared = [replace(one, samples=8 if one.rank else 0) for one in steps([100.0] * 4)]
+    assert "ragged-batch" not in codes(run(shared))
+
+
 def test_a_rank_with_fewer_samples_makes_a_ragged_batch() -> None:
     found = only("ragged-batch", run(checks(lambda rank, _: {"batch_shape": (1, 4 - rank, 65)})))
     assert "batches differ between ranks in 3 of 3 checks, first at step 0: rank 0: 1×4×65; rank 1: 1×3×65" in said(

@@ -11,11 +11,12 @@ saved, as far as the calls are exposed: (n − m) α × E/U, where they transfer
 no compute. Since n α is at most U, no more than E can be saved, and nothing of calls that are all under compute. Forty
 calls of 1 ms one after the other cost 39 ms, in pairs 19.5 ms, where their time does not grow with their size.
 
-XLA's CPU compiler combines all-reduces only: many small calls of another kind are no mistake there. Where sizes are not
-told (XLA without its programs) only all-reduces are looked at: then their bytes are at most those of the gradients, and
-α is what the quickest tenth of the calls take, at most their mean. Fires from eight calls a step on, with a mean of
-less than a megabyte, where that is a thirtieth of the step. A clean step of the bundled DDP or pmap has one to six, of
-more.
+Calls whose result is needed at once (tensor parallelism) are left out: one waits for the other, and none can be put
+together. XLA's CPU compiler combines all-reduces only: many small calls of another kind are no mistake there. Where
+sizes are not told (XLA without its programs) only all-reduces are looked at: then their bytes are at most those of
+the gradients, and α is what the quickest tenth of the calls take, at most their mean. Fires from eight calls a step
+on, with a mean of less than a megabyte, where that is a thirtieth of the step. A clean step of the bundled DDP or
+pmap has one to six, of more.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ import numpy.typing as npt
 
 from meshscope.analysis.findings.rule import Finding, Rule, part
 from meshscope.analysis.findings.whole import traced_step
+from meshscope.analysis.needed_at_once import needed_at_once
 from meshscope.analysis.parts import per_window
 from meshscope.analysis.waiting import waiting
 from meshscope.analysis.wall_time import Moved, moved
@@ -156,6 +158,7 @@ def _rows(window: Window) -> dict[tuple[str, str], Ints]:
     """The collectives that begin in complete steps, by kind and group; all of them where the window has no step."""
     spans = window.spans
     is_mine = (spans.kind == Kind.COLLECTIVE) & (spans.collective >= 0)
+    is_mine[needed_at_once(window)] = False
     if window.steps:
         inside = union(window.step_ns[:, 0], window.step_ns[:, 1])
         begun = np.searchsorted(inside.start_ns, spans.start_ns, side="right")
