@@ -47,7 +47,7 @@ def several_gpus(options: Options) -> int:
     """How many GPUs this process sees, for a script that drives all of them; it cannot do without."""
     import torch
 
-    gpus = torch.cuda.device_count()
+    gpus: int = torch.cuda.device_count()
     if options.device == "cpu" or gpus < 2:
         found = "--device cpu leaves it none" if options.device == "cpu" else f"this machine has {gpus or 'none'}"
         raise OptionError(

@@ -15,9 +15,10 @@ from typing import Any, NoReturn, TypeVar
 import faults
 from degrees import check_degrees, data_ranks, settled
 from refusals import OptionError
+from variants import check_kind, check_variant, notes
 
 __all__ = [
-    "PRESETS", "OptionError", "Options", "arguments", "by_hand", "check", "check_kind", "data_ranks", "parse",
+    "PRESETS", "OptionError", "Options", "arguments", "by_hand", "check", "check_kind", "data_ranks", "notes", "parse",
     "settled",
 ]  # fmt: skip
 
@@ -141,25 +142,11 @@ def check(options: Options, ranks: int, strategy: str = "") -> None:
             f"A batch of {options.batch} does not divide into {among} × {options.accumulate} micro-batches.",
             f"Use a --batch that is a multiple of {slices * options.accumulate}.",
         )
-    if options.static_graph and options.accumulate > 1 and not options.sync_every_micro_batch:
-        raise OptionError(
-            "DDP cannot leave out averaging (no_sync) where it was told that the graph is static.",
-            "Add --sync-every-micro-batch, or leave out --static-graph or --accumulate.",
-        )
+    check_variant(options)
     if options.replicas > 1:
         _check_replicas(options, ranks)
     if strategy:
         check_faults(options, strategy, ranks)
-
-
-def check_kind(options: Options, kind: str) -> None:
-    """Refuses what ranks on one kind of device (``cpu``, ``gpu``, …) cannot do. OptionError says what can be done."""
-    why = {
-        "bf16": "gloo, which connects CPU ranks, cannot add bf16 gradients.",
-        "powersgd": "Over gloo, which connects CPU ranks, PowerSGD's calls come in another order on each rank.",
-    }.get(options.compress, "")
-    if why and kind == "cpu":
-        raise OptionError(why, "Use --compress fp16 there, or GPUs.")
 
 
 def _check_replicas(options: Options, ranks: int) -> None:

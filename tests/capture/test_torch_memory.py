@@ -27,14 +27,14 @@ def found(root: Path) -> dict[str, dict[str, int]]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("kind", ["plain", "ddp", "ddp copies", "zero1", "fsdp"])
+@pytest.mark.parametrize("kind", ["plain", "ddp", "ddp copies", "zero1", "fsdp", "fsdp1", "tp"])
 def test_trees_are_counted_to_the_byte(found: dict, kind: str) -> None:
     sizes = found[kind]
     assert sizes["parameters"] == WEIGHTS
     assert sizes["optimizer"] == 2 * WEIGHTS + 2 * 4, "two moments, and a step counter per parameter"
 
 
-@pytest.mark.parametrize("kind", ["plain", "ddp", "ddp copies", "fsdp"])
+@pytest.mark.parametrize("kind", ["plain", "ddp", "ddp copies", "fsdp", "fsdp1", "tp"])
 def test_saved_tensors_are_the_activations_and_never_a_parameter(found: dict, kind: str) -> None:
     assert found[kind]["activations"] == SAVED
 
@@ -44,14 +44,21 @@ def test_micro_batches_keep_their_activations_one_after_another(found: dict, kin
     assert found[kind]["activations"] == SAVED // 4
 
 
-@pytest.mark.parametrize("kind", ["plain", "ddp", "fsdp", "plain ×4", "fsdp ×4"])
+@pytest.mark.parametrize("kind", ["plain", "ddp", "fsdp", "fsdp1", "tp", "plain ×4", "fsdp ×4"])
 def test_after_backward_no_activation_is_kept(found: dict, kind: str) -> None:
     assert found[kind]["activations_after"] == 0
 
 
 @pytest.mark.parametrize(
     ("kind", "before", "after"),
-    [("plain", WEIGHTS, 0), ("ddp", WEIGHTS, WEIGHTS), ("ddp copies", 2 * WEIGHTS, WEIGHTS), ("fsdp", WEIGHTS, 0)],
+    [
+        ("plain", WEIGHTS, 0),
+        ("ddp", WEIGHTS, WEIGHTS),
+        ("ddp copies", 2 * WEIGHTS, WEIGHTS),
+        ("fsdp", WEIGHTS, 0),
+        ("fsdp1", WEIGHTS, 0),
+        ("tp", WEIGHTS, 0),
+    ],
 )
 def test_gradients_live_on_in_ddp_s_buckets_when_they_are_cleared(
     found: dict, kind: str, before: int, after: int

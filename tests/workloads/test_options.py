@@ -169,6 +169,15 @@ def test_what_gloo_cannot_do_is_refused_on_cpu_ranks_alone(workload: Import) -> 
     options.check_kind(options.parse(["--compress", "fp16"]), "cpu")
 
 
+def test_compressed_gradients_are_noted_for_ddp_alone(workload: Import) -> None:
+    options = workload("options")
+    (note,) = options.notes(options.parse(["--compress", "fp16"]), "ddp")
+    assert "half the bytes" in note
+    assert "losses are no longer those of one device" in note
+    assert options.notes(options.parse(["--compress", "fp16"]), "fsdp") == []
+    assert options.notes(options.parse([]), "ddp") == []
+
+
 def test_an_unknown_preset_of_a_command_line_is_refused_too(workload: Import) -> None:
     options = workload("options")
     with pytest.raises(options.OptionError, match="no model '7b'"):

@@ -76,6 +76,7 @@ def test_the_count_is_the_number_of_marked_lines_of_code(root: Path, name: str) 
     [
         ("refusals", set()),
         ("degrees", set()),
+        ("variants", set()),
         ("faults", set()),
         ("options", set()),
         ("injecting", {"torch", "jax", "numpy"}),

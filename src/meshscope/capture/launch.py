@@ -55,6 +55,7 @@ def plan(request: Request) -> Plan:
         request=as_plain(settled),
         notes=[
             *notes,
+            *_changed(request, workloads, runs),
             *_injected(request, workloads, runs),
             *_uneven(runs, found),
             *_unprofiled(request.windows, steps),
@@ -174,6 +175,15 @@ def _injected(request: Request, workloads: tuple[Workload, ...], runs: list[Plan
             words = " and ".join(scripts.faults(workload, options))
             notes.append(f"{run.strategy}: injected {words}: {'; '.join(effects)}. This is no clean run.")
     return notes
+
+
+def _changed(request: Request, workloads: tuple[Workload, ...], runs: list[PlannedRun]) -> list[str]:
+    """A note per strategy that its options make into something else."""
+    return [
+        f"{run.strategy}: {note}."
+        for workload, run in zip(workloads, runs, strict=True)
+        for note in scripts.notes(workload, scripts.resolved(request, workload, run.ranks))
+    ]
 
 
 def _refuse_long_windows(windows: Windows, steps: int) -> None:

@@ -141,5 +141,11 @@ def fault_effects(workload: Workload, options: Any, ranks: int) -> list[str]:
     return list(module.fault_effects(options, ranks)) if hasattr(module, "fault_effects") else []
 
 
+def notes(workload: Workload, options: Any) -> list[str]:
+    """What the options change about the strategy, as clauses."""
+    module = options_module(workload.script.parent)
+    return list(module.notes(options, workload.strategy)) if hasattr(module, "notes") else []
+
+
 def parameter_count(workload: Workload, options: Any) -> int:
     return options_module(workload.script.parent).parameter_count(options)

@@ -1,4 +1,4 @@
-"""Prints, as JSON, what ``torch_memory`` says of one small model: plain, under DDP, DDP with ZeRO, and FSDP2."""
+"""Prints, as JSON, what ``torch_memory`` says of one small model: plain, under DDP (and ZeRO), FSDP2, FSDP1 and TP."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from functools import partial
 
 import torch
 import torch.distributed as dist
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy, fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.nn.parallel import DistributedDataParallel
 
 from meshscope.capture.workers import torch_memory
@@ -29,6 +31,24 @@ def sharded() -> torch.nn.Module:
         if isinstance(layer, torch.nn.Linear):
             fully_shard(layer)
     return fully_shard(whole)
+
+
+def flat() -> torch.nn.Module:
+    """FSDP1 by its own means; sharding over one rank, which it would turn into none."""
+    whole = model()
+    about = {
+        "device_id": torch.device("cpu"),
+        "use_orig_params": True,
+        "sharding_strategy": ShardingStrategy.FULL_SHARD,
+    }
+    for number in (0, 2):
+        whole[number] = FullyShardedDataParallel(whole[number], **about)
+    return FullyShardedDataParallel(whole, **about)
+
+
+def split() -> torch.nn.Module:
+    mesh = init_device_mesh("cpu", (1,))
+    return parallelize_module(model(), mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
 
 
 def sizes(
@@ -77,6 +97,8 @@ if __name__ == "__main__":
             make=partial(ZeroRedundancyOptimizer, optimizer_class=torch.optim.AdamW),
         ),
         "fsdp": sizes(sharded()),
+        "fsdp1": sizes(flat()),
+        "tp": sizes(split()),
         "recognised": recognised(),
     }
     found["plain ×4"] = sizes(model(), micro_batches=4)

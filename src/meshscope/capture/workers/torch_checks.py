@@ -36,7 +36,7 @@ def _holders(tensor: torch.Tensor) -> tuple[int, ...]:
         return ()
     alike = tuple(
         slice(None) if placement.is_replicate() else place
-        for placement, place in zip(tensor.placements, here, strict=True)  # type: ignore[attr-defined]
+        for placement, place in zip(tensor.placements, here, strict=True)
     )
     return tuple(mesh.mesh[alike].flatten().tolist())
 
