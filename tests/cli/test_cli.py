@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 REFUSALS = {
-    ("run", "dpp"): ("no strategy 'dpp'", "Did you mean ddp?"),
+    ("run", "ddpp"): ("no strategy 'dpp'", "Did you mean ddp?"),
     ("run", "ddp", "--model", "7b"): ("no model '7b'", "tiny, 125m, 350m, 1.3b"),
     ("run", "ddp", "--batch", "7", "--ranks", "4"): ("batch of 7 does not divide", "multiple of 4"),
     ("run", "pmap", "--ranks", "3"): ("does not divide into 3 ranks", "multiple of 3"),
@@ -19,7 +19,7 @@ REFUSALS = {
     ("run", "ddp", "--inject", "lag"): ("no fault 'lag'", "straggler, slow-input"),
     ("run", "ddp", "fsdp", "--inject", "slow-input", "--inject", "unsynced-gradients"): (
         "fsdp: unsynced-gradients makes no sense",
-        "injected into ddp, zero1, pmap, shard-map",
+        "injected into ddp, zero1, cp, pmap, shard-map",
     ),
     ("analyze", "nothere"): ("does not exist", "Give a recording"),
     ("analyze", __file__): ("no format that meshscope reads", "kineto, xplane"),

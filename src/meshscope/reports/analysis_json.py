@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from meshscope.analysis.axes import axes
 from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
 from meshscope.analysis.devices import devices
 from meshscope.analysis.doubts import doubts as told_doubts
@@ -114,6 +115,8 @@ def _recording(run: Run) -> dict[str, Any]:
     said |= causes
     for what, why in unexplained:
         _doubt(doubts, what, why)
+    if along := axes(run):
+        said["axes"] = [asdict(axis) for axis in along]
     if run.experiment.faults:
         said["injected"] = list(run.experiment.faults)
     if not run.experiment.strategy:

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 
+from meshscope.analysis.axes import axes
 from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
 from meshscope.analysis.doubts import doubt_words, doubts
 from meshscope.analysis.efficiency import efficiency
@@ -16,6 +17,7 @@ from meshscope.analysis.progress import progress
 from meshscope.analysis.several_devices import several_devices
 from meshscope.analysis.standing import device_kind, shares
 from meshscope.analysis.steps import Steps, steps
+from meshscope.reports.axes_text import axes_lines
 from meshscope.reports.columns import table, wrapped
 from meshscope.reports.devices_text import device_lines
 from meshscope.reports.efficiency_text import efficiency_lines
@@ -47,6 +49,7 @@ def run_lines(run: Run) -> list[str]:
     lines += _split(breakdown(run))
     lines += device_lines(several_devices(run))
     lines += _collectives(overlap(run))
+    lines += axes_lines(axes(run))
     lines += waiting_lines(run)
     lines += why_lines(run)
     lines += measured_lines(run)
