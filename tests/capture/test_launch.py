@@ -230,7 +230,7 @@ def test_a_clean_plan_tells_of_no_fault() -> None:
 def test_one_strategy_that_cannot_have_a_fault_stops_all_before_anything_starts() -> None:
     error = _refusal("ddp", "fsdp", options=("--inject", "unsynced-gradients"), **BUNDLED)
     assert error.message.startswith("fsdp: unsynced-gradients makes no sense in fsdp: ")
-    assert error.hint == "It can be injected into ddp, zero1, pmap, shard-map, on two ranks or more."
+    assert error.hint == "It can be injected into ddp, zero1, cp, pmap, shard-map, on two ranks or more."
     error = _refusal("ddp", "single", options=("--inject", "straggler"), **BUNDLED)
     assert error.message.startswith("torch-single: straggler makes no sense in torch-single: ")
 
@@ -260,3 +260,43 @@ def test_a_container_s_quota_bounds_the_cores(tmp_path: Path, text: str, expecte
     (tmp_path / "cpu.max").write_text(text)
     assert machine._quota(tmp_path / "cpu.max") == expected
     assert machine._quota(tmp_path / "absent") == 1 << 20
+
+
+def test_tensor_parallelism_takes_all_ranks_or_as_many_as_are_asked_for() -> None:
+    """DDP beside it takes no notice: its ranks have samples of their own."""
+    plan = _plan("ddp", "fsdp-tp", workloads="", ranks=8, options=("--tensor", "4"))
+    heads = [commands.experiment(request.from_plain(plan.request), run) for run in plan.runs]
+    assert [head.options["tensor"] for head in heads] == [1, 4]
+    plan = _plan("tp", workloads="", ranks=4)
+    (head,) = (commands.experiment(request.from_plain(plan.request), run) for run in plan.runs)
+    assert (head.options["tensor"], head.command[-4:]) == (4, ["--tensor", "4", "--spec", "tp"])
+
+
+@pytest.mark.parametrize(
+    ("strategy", "ranks", "options", "says"),
+    [
+        ("tp", 1, (), "tp cannot run on 1 ranks"),
+        ("fsdp-tp", 2, (), "fsdp-tp cannot run on 2 ranks"),
+        ("tp", 8, (), "tp: --heads 4 does not divide among 8 ranks"),
+        ("tp", 4, ("--tensor", "2"), "tp: tp splits every layer over all 4 ranks"),
+        ("fsdp-tp", 4, ("--tensor", "4"), "fsdp-tp: 4 ranks are not several groups of 4"),
+        ("ddp", 2, ("--compress", "powersgd"), "ddp: Over gloo"),
+        ("dp", 2, (), "dp runs on GPUs only"),
+    ],
+)
+def test_what_a_strategy_cannot_do_is_refused_with_a_way_out(
+    strategy: str, ranks: int, options: tuple[str, ...], says: str
+) -> None:
+    assert _refusal(strategy, workloads="", ranks=ranks, options=options).message.startswith(says)
+
+
+def test_one_process_that_drives_all_gpus_is_one_rank_beside_many(here: Callable) -> None:
+    here(torch=GPUS)
+    assert {run.strategy: run.ranks for run in _plan("dp", "ddp", workloads="").runs} == {"dp": 1, "ddp": 8}
+
+
+def test_compressed_gradients_are_noted_beside_those_that_are_not(here: Callable) -> None:
+    (note,) = _plan("ddp", "fsdp", options=("--compress", "fp16"), **BUNDLED).notes
+    assert note == (
+        "ddp: gradients are sent as fp16, in half the bytes, so that its losses are no longer those of one device."
+    )

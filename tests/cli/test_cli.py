@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 REFUSALS = {
-    ("run", "ddpp"): ("no strategy 'dpp'", "Did you mean ddp?"),
+    ("run", "ddpp"): ("no strategy 'ddpp'", "Did you mean ddp?"),
     ("run", "ddp", "--model", "7b"): ("no model '7b'", "tiny, 125m, 350m, 1.3b"),
     ("run", "ddp", "--batch", "7", "--ranks", "4"): ("batch of 7 does not divide", "multiple of 4"),
     ("run", "pmap", "--ranks", "3"): ("does not divide into 3 ranks", "multiple of 3"),
