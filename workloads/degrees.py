@@ -15,19 +15,23 @@ if TYPE_CHECKING:
 
 
 def data_ranks(options: Options, ranks: int) -> int:
-    """Slices of the batch: ranks that share each layer, or each sequence, have one together.
+    """Slices of the batch: ranks that share each layer or each sequence, or are stages of a pipeline, have one together.
 
     These are consecutive: with two to a layer they are 0 and 1, 2 and 3, and so on.
     """
-    return max(1, ranks // (options.tensor * options.context))
+    return max(1, ranks // (options.tensor * options.context * options.stages))
 
 
-def settled(options: Options, ranks: int, *, spec: str = "") -> Options:
-    """The options once it is known how many ranks there are; ``spec`` is that of a script which leaves no choice.
+def settled(options: Options, ranks: int, *, spec: str = "", schedule: str = "") -> Options:
+    """The options once it is known how many ranks there are; ``spec`` is that of a script which leaves no choice, and
+    ``schedule`` that of a pipeline which was asked for none.
 
-    With the spec ``tp`` all ranks share each layer, with ``cp`` each sequence. With one that splits neither, every rank
-    has samples of its own whatever is asked of the strategies beside it. OptionError: a degree that cannot be had.
+    With the spec ``tp`` all ranks share each layer, with ``cp`` each sequence, and all are stages of a pipeline. With
+    one that splits neither, every rank has samples of its own whatever is asked of the strategies beside it.
+    OptionError: a degree that cannot be had.
     """
+    if schedule and options.schedule == "none":
+        options = replace(options, schedule=schedule)
     spec = spec or options.spec
     if spec == "tp" and options.tensor not in (1, ranks):
         raise OptionError(
@@ -41,7 +45,8 @@ def settled(options: Options, ranks: int, *, spec: str = "") -> Options:
             f"Use --tensor 2 or more, and --ranks {2 * least} or a larger multiple of {least}.",
         )
     tensor = {"tp": ranks, "fsdp-tp": options.tensor}.get(spec, 1)
-    return replace(options, spec=spec, tensor=tensor, context=ranks if spec == "cp" else 1)
+    stages = 1 if options.schedule == "none" else ranks if options.stages == 1 else options.stages
+    return replace(options, spec=spec, tensor=tensor, context=ranks if spec == "cp" else 1, stages=stages)
 
 
 def check_degrees(options: Options, ranks: int) -> None:

@@ -15,9 +15,13 @@ _SINGLES = {"torch-single": _ALONE, "jax-single": _ALONE, "dp": "one process dri
 _FOR_ONE_SHAPE = "only JAX compiles a program for one shape alone; --compile takes any length after the first other one"
 _SHARDED = ("fsdp", "fsdp1", "hsdp")
 _TENSOR = ("tp", "fsdp-tp")
-_JAX = ("pmap", "shard-map", "pjit", "pjit-dp")
-STRATEGIES = ("ddp", "zero1", *_SHARDED, *_TENSOR, "cp", "dp", *_JAX, "torch-single", "jax-single")
+_PIPELINES = ("pp-gpipe", "pp-1f1b", "pp-interleaved")
+_PJIT = ("pjit", "pjit-dp", "pjit-tp", "pjit-2d")
+_JAX = ("pmap", "shard-map", *_PJIT, "shard-map-fsdp", "jax-pp")
+STRATEGIES = ("ddp", "zero1", *_SHARDED, *_TENSOR, "cp", "dp", *_PIPELINES, *_JAX, "torch-single", "jax-single")
 _PLACED = "the compiler places its collectives"
+_OTHER_LAYERS = dict.fromkeys((*_PIPELINES, "jax-pp"), "its ranks hold different layers")
+_SAME_BATCH = dict.fromkeys(_PIPELINES, "all stages work on the same micro-batches")
 
 
 @dataclass(frozen=True)
@@ -49,14 +53,16 @@ KINDS: dict[str, Kind] = {
         "unsynced gradients",
         "gradients are not averaged, so that every rank trains a model of its own",
         not_in=_SINGLES
-        | dict.fromkeys((*_SHARDED, "fsdp-tp"), "a rank has the gradients of its shard by the reduce-scatter alone")
+        | dict.fromkeys((*_SHARDED, "fsdp-tp", "shard-map-fsdp"), "a rank has its shard's gradients by the reduce-scatter")
         | {"tp": "each rank has the gradients of its own parameters, and averages none"}
-        | dict.fromkeys(("pjit", "pjit-dp"), _PLACED),
+        | _OTHER_LAYERS
+        | dict.fromkeys(_PJIT, _PLACED),
     ),
     "ragged-batch": Kind(
         "ragged batch",
         "rank {rank} trains on half as many samples",
         not_in=_SINGLES
+        | _SAME_BATCH
         | dict.fromkeys(_JAX, "its devices share one array, in slices of one size")
         | dict.fromkeys((*_TENSOR, "cp"), "its ranks share each sample"),
     ),
@@ -64,21 +70,23 @@ KINDS: dict[str, Kind] = {
         "same key",
         "all ranks draw the same dropout",
         not_in=_SINGLES
-        | dict.fromkeys(("pjit", "pjit-dp"), "its program draws once for the global batch, from one key"),
+        | _OTHER_LAYERS
+        | dict.fromkeys(_PJIT, "its program draws once for the global batch, from one key"),
     ),
     "small-buckets": Kind(
         "small buckets",
         "every gradient is reduced on its own",
         not_in=_SINGLES
         | dict.fromkeys((*_SHARDED, "fsdp-tp"), "it gathers and reduces block by block and has no buckets")
-        | {"tp": "it reduces no gradients but those of its norms, in one call"},
+        | {"tp": "it reduces no gradients but those of its norms, in one call"}
+        | dict.fromkeys(_PIPELINES, "its stages pass activations on and have no buckets"),
     ),
     "new-lengths": Kind(
         "a new length every {amount} steps",
         "the sequences of each such step are shorter than any before, and the step is compiled again for them",
         "steps",
         5.0,
-        dict.fromkeys(("ddp", "zero1", *_SHARDED, *_TENSOR, "cp", "dp", "torch-single"), _FOR_ONE_SHAPE),
+        dict.fromkeys(("ddp", "zero1", *_SHARDED, *_TENSOR, "cp", "dp", *_PIPELINES, "torch-single"), _FOR_ONE_SHAPE),
     ),
 }
 

@@ -14,14 +14,33 @@
 # framework = "jax"
 # launch = "process"
 # arguments = ["--spec", "dp"]
+#
+# [[tool.meshscope.strategy]]
+# name = "pjit-tp"
+# title = "JAX pjit, tensor parallel: every matrix split over all devices, which work on the same samples"
+# framework = "jax"
+# launch = "process"
+# min_ranks = 2
+# arguments = ["--spec", "tp"]
+#
+# [[tool.meshscope.strategy]]
+# name = "pjit-2d"
+# title = "JAX pjit over a mesh of two axes: parameters sharded over one, matrices split over the other"
+# framework = "jax"
+# launch = "process"
+# min_ranks = 4
+# arguments = ["--spec", "fsdp-tp", "--tensor", "2"]
 # ///
-"""Trains the transformer with JAX pjit, today's ``jax.jit`` with shardings, over a mesh of one axis.
+"""Trains the transformer with JAX pjit, today's ``jax.jit`` with shardings, over a mesh of two axes.
 
     python workloads/jax_pjit.py --devices 4 --model tiny --steps 5
     python workloads/jax_pjit.py --devices 4 --model tiny --steps 5 --spec dp
+    python workloads/jax_pjit.py --devices 4 --model tiny --steps 5 --spec fsdp-tp --tensor 2
 
 The step is written for the global batch, as if on one device; a PartitionSpec per array says how it lies on the
 mesh. With ``--spec fsdp`` a device holds a part of each parameter and of its optimizer state, with ``dp`` all of it.
+With ``tp`` devices along the axis ``tensor`` have the same samples and split each block's matrices as Megatron-LM
+does: the first of two by columns, the second by rows, so that one all-reduce after it is enough.
 """
 
 from __future__ import annotations
@@ -37,16 +56,21 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec  # parallel
 from devices import jax_compiler_options, jax_devices  # parallel
 from injecting import JaxFaults
 from models.flax_transformer import Transformer
-from options import Options, by_hand, check
+from options import Options, by_hand, check, settled  # parallel
 from tokens import micro_batches
 from watching import Watch
+
+
+SPLIT_DIMS = {"qkv": 1, "out": 0, "up": 1, "down": 0, "embedding": 0}  # parallel
 
 
 def train(options: Options, watch: Watch) -> list[float]:
     """The loss of each step, over the global batch."""
     ranks = options.devices  # parallel
-    check(options, ranks, "pjit")  # parallel
-    mesh = jax.make_mesh((ranks,), ("data",), (AxisType.Auto,), devices=jax_devices(options))  # parallel
+    options = settled(options, ranks)  # parallel
+    check(options, ranks, {"fsdp": "pjit", "dp": "pjit-dp", "tp": "pjit-tp"}.get(options.spec, "pjit-2d"))  # parallel
+    sizes = (ranks // options.tensor, options.tensor)  # parallel
+    mesh = jax.make_mesh(sizes, ("data", "tensor"), (AxisType.Auto,) * 2, devices=jax_devices(options))  # parallel
     replicated = NamedSharding(mesh, PartitionSpec())  # parallel
 
     model = Transformer(options)
@@ -75,22 +99,35 @@ def train(options: Options, watch: Watch) -> list[float]:
 
     def loss_of(params: Any, tokens: jax.Array, key: jax.Array) -> jax.Array:  # parallel
         # Parameters are gathered where they are used; left to itself, the compiler splits the activations as well.
-        gathered = jax.lax.with_sharding_constraint(params, replicated)  # parallel
+        whole = jax.tree_util.tree_map_with_path(used, params)  # parallel
+        gathered = jax.lax.with_sharding_constraint(params, whole)  # parallel
         return model.apply(gathered, tokens, rngs={"dropout": key})  # parallel
 
     def fetch(step: int) -> jax.Array:
         batch = micro_batches(options, step)
         return jax.device_put(batch, NamedSharding(mesh, PartitionSpec(None, "data")))  # parallel
 
-    def sharding(array: jax.Array) -> NamedSharding:  # parallel
-        # Split over the first dim that the devices divide; an array without one is replicated.
-        dims = [dim for dim, size in enumerate(array.shape) if size % ranks == 0]  # parallel
-        if options.spec == "dp" or not dims:  # parallel
-            return replicated  # parallel
-        return NamedSharding(mesh, PartitionSpec(*[None] * dims[0], "data"))  # parallel
+    def split(path: Any, array: jax.Array) -> list[str | None]:  # parallel
+        # The axis of each dim where it is used: a block's matrices by columns or rows over that of tensor parallelism.
+        axes: list[str | None] = [None] * array.ndim  # parallel
+        owner = getattr(path[-2], "key", "") if len(path) > 1 else ""  # parallel
+        if options.tensor > 1 and owner in SPLIT_DIMS:  # parallel
+            axes[SPLIT_DIMS[owner]] = "tensor"  # parallel
+        return axes  # parallel
+
+    def used(path: Any, array: jax.Array) -> NamedSharding:  # parallel
+        return NamedSharding(mesh, PartitionSpec(*split(path, array)))  # parallel
+
+    def sharding(path: Any, array: jax.Array) -> NamedSharding:  # parallel
+        # Split over the first other dim that the devices of the batch's axis divide; without one it stays whole there.
+        axes = split(path, array)  # parallel
+        free = [dim for dim, size in enumerate(array.shape) if axes[dim] is None and size % sizes[0] == 0]  # parallel
+        if options.spec.startswith("fsdp") and free:  # parallel
+            axes[free[0]] = "data"  # parallel
+        return NamedSharding(mesh, PartitionSpec(*axes))  # parallel
 
     key = jax.random.key(options.seed)
-    shardings = jax.tree.map(sharding, jax.eval_shape(init, key))  # parallel
+    shardings = jax.tree_util.tree_map_with_path(sharding, jax.eval_shape(init, key))  # parallel
     params, opt_state = jax.jit(init, out_shardings=shardings)(key)  # parallel
     with watch.compiling("the training step"):
         jitted = jax.jit(update, donate_argnums=(0, 1), out_shardings=(*shardings, replicated))  # parallel

@@ -13,6 +13,7 @@ from math import inf
 from typing import Any, NoReturn, TypeVar
 
 import faults
+import pipelines
 from degrees import check_degrees, data_ranks, settled
 from refusals import OptionError
 from variants import check_kind, check_variant, notes
@@ -65,6 +66,12 @@ class Options:
         "parameters sharded (fsdp), replicated (dp), split within layers (tp) or both (fsdp-tp), or sequences (cp)",
         *("fsdp", "dp", "tp", "fsdp-tp", "cp"),
         default="fsdp",
+    )
+    stages: int = _option("pipeline: stages, one on each rank; a pipeline's script takes all of its ranks", default=1)
+    schedule: str = _option(
+        "pipeline: the order in which a stage takes its micro-batches, which are those of --accumulate",
+        *("none", *pipelines.SCHEDULES),
+        default="none",
     )
     devices: int = _option("JAX: devices of this process; torch counts its processes instead", default=1)
     device: str = _option(
@@ -143,6 +150,7 @@ def check(options: Options, ranks: int, strategy: str = "") -> None:
             f"Use a --batch that is a multiple of {slices * options.accumulate}.",
         )
     check_variant(options)
+    pipelines.check(options, ranks)
     if options.replicas > 1:
         _check_replicas(options, ranks)
     if strategy:

@@ -15,8 +15,8 @@ def micro_batches(options: Options, step: int, rank: int = 0, ranks: int = 1) ->
     """A rank's slice of the global batch of a step: ``[accumulate, samples, seq + 1]`` tokens.
 
     The last token of a sample is only a target. A sample depends on the seed, the step and its place in the global
-    batch, and on nothing else: however many ranks share a step, together they see the same tokens. Only the fault
-    ``new-lengths`` makes samples shorter.
+    batch, and on nothing else: however many ranks share a step, together they see the same tokens, and ranks that have
+    a slice together see the same ones. Only the fault ``new-lengths`` makes samples shorter.
     """
     if rank == 0:  # One late rank is enough: the others wait for it. A JAX process draws the batches of all its ranks.
         time.sleep(faults(options.inject).get("slow-input", 0.0) / 1000)

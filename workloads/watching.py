@@ -16,10 +16,11 @@ T = TypeVar("T")
 
 
 class Watch:
-    """Prints a line per step (rank 0 only); nothing else."""
+    """Prints a line per step on one rank, ``speaker`` (−1 for the last); nothing else."""
 
-    def __init__(self) -> None:
-        self._is_first_rank = os.environ.get("RANK", "0") == "0"
+    def __init__(self, speaker: int = 0) -> None:
+        ranks = int(os.environ.get("WORLD_SIZE", "1"))
+        self._speaks = int(os.environ.get("RANK", "0")) == speaker % ranks
         self._loss = float("nan")
 
     def started(
@@ -46,9 +47,10 @@ class Watch:
 
         A torch rank reports the mean over its own slice of the global batch. Slices are of equal size (but under the
         fault ``ragged-batch``), so the mean over ranks is the loss of the global batch. A JAX process reports the loss
-        of the global batch itself.
+        of the global batch itself. A rank that computes no loss, as a stage of a pipeline before the last, reports
+        None and is told NaN.
         """
-        self._loss = float(value)
+        self._loss = float("nan") if value is None else float(value)
         return self._loss
 
     def compiling(self, what: str) -> AbstractContextManager[None]:
@@ -67,5 +69,5 @@ class Watch:
     def _timed(self, title: str, result: Callable[[], str] = str) -> Iterator[None]:
         start_s = time.perf_counter()
         yield
-        if self._is_first_rank:
+        if self._speaks:
             print(f"{title}: {result()}{(time.perf_counter() - start_s) * 1000:.1f} ms", flush=True)

@@ -60,7 +60,7 @@ def matches(windows: Round, world: int) -> Matches:
     for found in mine:
         for queue, some in found.items():
             totals[queue] += len(some)
-    state = _State(windows, world, hosts={window.rank: _clock_of(window) for window in windows})
+    state = _State(windows, world, hosts={window.rank: clock_of(window) for window in windows})
     drafts = []
     for queue, _ in sorted(totals.items(), key=lambda item: (-item[1], item[0])):
         here = [(at, found[queue]) for at, found in enumerate(mine) if queue in found]
@@ -86,7 +86,7 @@ class _State:
     unmatched: Counter[str] = field(default_factory=Counter)
 
 
-def _clock_of(window: Window) -> str:
+def clock_of(window: Window) -> str:
     """What names the clock: the machine, or the file where one file holds several ranks."""
     if window.host:
         return f"host {window.host}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -202,11 +203,19 @@ def _series(table: StepTable) -> _Series:
         end_ns=each(np.maximum, end_ns),
         samples=each(np.add, _known(table.samples[order])),
         tokens=each(np.add, _known(table.tokens[order])),
-        loss=each(np.add, table.loss[order]) / count[done],
+        loss=_mean_of(tells_loss(table)[order], table.loss[order], each),
         wait_frac=each(np.add, wait_ns / np.maximum((end_ns - start_ns).astype(np.float64), 1)) / count[done],
         data_wait_ns=each(np.maximum, data_wait_ns),
         is_profiled=each(np.logical_or, table.is_profiled[order]),
     )
+
+
+def tells_loss(table: StepTable) -> npt.NDArray[np.bool_]:
+    """The rows, shape (n,), of ranks that tell a loss at all: stages of a pipeline before the last compute none.
+
+    A rank that tells one in some step and none in another has lost it: there the mean is not known.
+    """
+    return of_ranks_with(table, np.isfinite(table.loss))
 
 
 def of_ranks_with(table: StepTable, is_so: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
@@ -218,6 +227,14 @@ def of_ranks_with(table: StepTable, is_so: npt.NDArray[np.bool_]) -> npt.NDArray
         np.logical_or.reduceat(is_so, starts), np.diff(np.append(starts, len(is_so)))
     )
     return found
+
+
+def _mean_of(
+    mine: npt.NDArray[np.bool_], values: Floats, each: Callable[[np.ufunc, npt.NDArray[Any]], npt.NDArray[Any]]
+) -> Floats:
+    """By step the mean of the rows that are ``mine``, NaN where none is."""
+    count, total = each(np.add, mine.astype(np.int64)), each(np.add, np.where(mine, values, 0.0))
+    return np.divide(total, count, out=np.full(len(total), math.nan), where=count > 0)
 
 
 def _known(counts: npt.NDArray[np.int64]) -> Floats:

@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from meshscope.analysis.calls import SYNCHRONIZING
 from meshscope.analysis.clocks import Clock
-from meshscope.analysis.matching import Matched, Matches, last_to_come, matches
+from meshscope.analysis.matching import Matched, Matches, clock_of, last_to_come, matches
 from meshscope.analysis.parts import per_round, per_run
+from meshscope.analysis.passing import PASSES, Passed, passing
 from meshscope.analysis.rounds import Round, rounds
 from meshscope.intervals import Intervals, union
 from meshscope.run import Run
@@ -106,19 +107,23 @@ class Part:
 def measure(windows: Round, world: int) -> Part:
     """The waits of a round of windows; ``world`` is how many ranks the run has, 0 where that is not known."""
     found = matches(windows, world)
+    passed = passing(windows, {window.rank: clock_of(window) for window in windows})
     columns: dict[int, list[WindowWaits]] = {}
     for matched in found.found:
         for at, one in zip(matched.at, _waits(matched, windows, found.clocks), strict=True):
+            columns.setdefault(at, []).append(one)
+    for message in passed.found:
+        for at, one in zip(message.at, _passing_waits(message, windows, found.clocks), strict=True):
             columns.setdefault(at, []).append(one)
     one_sided = [_one_sided(window) for window in windows]
     waits = {at: _joined(parts) for at, parts in columns.items()}
     return Part(
         waits=waits,
         ranks=_ranks({windows[at].rank: one for at, one in waits.items()}),
-        collectives=sum(matched.row.shape[1] for matched in found.found),
+        collectives=sum(matched.row.shape[1] for matched in found.found) + sum(len(one.step) for one in passed.found),
         spans=sum(int((window.spans.kind == Kind.COLLECTIVE).sum()) for window in windows),
-        unmatched=+(found.unmatched + Counter({ONE_SIDED: sum(one_sided)})),
-        clocks=found.clocks if found.found else {},
+        unmatched=+(found.unmatched + passed.unmatched + Counter({ONE_SIDED: sum(one_sided)})),
+        clocks=found.clocks if found.found or passed.found else {},
         residual_ns=_residual(found),
         notes=found.notes,
     )
@@ -132,7 +137,8 @@ def records_waits(window: Window) -> bool:
 
 def _one_sided(window: Window) -> int:
     spans = window.spans
-    is_one_sided = np.array([name not in SYNCHRONIZING for name in (*spans.collectives, "")], dtype=bool)
+    others = (*SYNCHRONIZING, *PASSES)
+    is_one_sided = np.array([name not in others for name in (*spans.collectives, "")], dtype=bool)
     return int(is_one_sided[spans.collective[spans.kind == Kind.COLLECTIVE]].sum())
 
 
@@ -167,6 +173,29 @@ def _waits(matched: Matched, windows: Round, clocks: dict[int, Clock]) -> list[W
             )
         )
     return found
+
+
+def _passing_waits(passed: Passed, windows: Round, clocks: dict[int, Clock]) -> list[WindowWaits]:
+    """Of sender and receiver. Who comes last is told, as the other waits for it; nobody is late: the order of stages, or
+    a ring, is how such a program is meant to run."""
+    ranks = [windows[at].rank for at in passed.at]
+    starts = [windows[at].spans.start_ns[row] for at, row in zip(passed.at, passed.row, strict=True)]
+    last_rank = np.where(starts[0] >= starts[1], ranks[0], ranks[1]).astype(np.int32)
+    last_rank[starts[0] == starts[1]] = -1
+    return [
+        WindowWaits(
+            row=row,
+            start_ns=start_ns,
+            end_ns=np.maximum(passed.done_ns, start_ns),
+            wait_ns=np.minimum(passed.begun_ns, np.maximum(passed.done_ns, start_ns)) - start_ns,
+            late_ns=np.zeros(len(row), dtype=np.int64),
+            last_rank=last_rank,
+            ranks=np.full(len(row), 2, dtype=np.int32),
+            step=passed.step,
+            clock=clocks.get(windows[at].rank, CLOCK),
+        )
+        for at, row, start_ns in zip(passed.at, passed.row, starts, strict=True)
+    ]
 
 
 def _joined(parts: list[WindowWaits]) -> WindowWaits:

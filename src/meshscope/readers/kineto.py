@@ -24,6 +24,7 @@ from meshscope.readers.kineto_doubts import doubts, no_answer_why, none_why, sev
 from meshscope.readers.kineto_graphs import graph_nodes
 from meshscope.readers.kineto_groups import host, process_groups
 from meshscope.readers.kineto_nccl import annotated
+from meshscope.readers.kineto_peers import paired
 from meshscope.readers.kineto_repairs import device_rows, repaired, threaded
 from meshscope.readers.naming import rank_in_name
 from meshscope.readers.reader import Reader
@@ -104,6 +105,7 @@ def _window(path: Path, found: Columns, draft: _Draft, t0_unix_ns: int | None) -
     rank, rank_from = _rank(path, found)
     device = _device(found, draft)
     steps, step_ns = step_bounds(_marks(found, zero_ns))
+    found = paired(found, draft.told, draft.call, rank)
     spans = _spans(found, draft, zero_ns, rank, device)
     spans = replace(spans, step=step_of(spans.start_ns, steps, step_ns))
     start_ns, end_ns = extent(spans)
@@ -199,7 +201,7 @@ def _spans(found: Columns, draft: _Draft, zero_ns: int, rank: int, device: int) 
     """
     told = draft.told
     lane, lanes = _lanes(found, is_any(told.kind, WORK) & (found.stream >= 0))
-    found.let_go("stream", "category", "collective", "elements")
+    found.let_go("stream", "category", "collective", "elements", "peer")
     told.kind[_is_step(found) & (told.kind == Kind.HOST)] = Kind.STEP
     names = {"names": found.names, "lanes": lanes, "dtypes": found.dtypes, "groups": found.groups,
              "collectives": told.collectives, "rules": told.rules}  # fmt: skip

@@ -22,6 +22,7 @@ from meshscope.readers.chrome import Document
 from meshscope.readers.damage import CUT_SHORT, DAMAGED, ENDLESS, NOT_AN_EVENT, packing
 from meshscope.readers.decimals import nanoseconds
 from meshscope.readers.growing import Growing, taken
+from meshscope.readers.kineto_inputs import PASSING, peer
 from meshscope.readers.kineto_pairs import pairs
 from meshscope.readers.meter import advance
 from meshscope.readers.sizes import itemsize, message
@@ -58,6 +59,9 @@ class Args(msgspec.Struct, gc=False):
     sequence: Any = msgspec.field(name="Seq", default=None)
     node: Any = msgspec.field(name="Sequence number", default=None)
     ranks: Any = msgspec.field(name="Process Group Ranks", default=None)
+    source: Any = msgspec.field(name="Src Rank", default=None)
+    target: Any = msgspec.field(name="Dst Rank", default=None)
+    values: msgspec.Raw = msgspec.field(name="Concrete Inputs", default=_NO_JSON)
     dims: msgspec.Raw = msgspec.field(name="Input Dims", default=_NO_JSON)
     types: msgspec.Raw = msgspec.field(name="Input type", default=_NO_JSON)
     total: Any = msgspec.field(name="Total Allocated", default=None)
@@ -91,7 +95,8 @@ class Columns:
     ``category`` (lower case), ``name`` and ``thread`` index their tables; the others are −1 where not said.
     ``node`` is the number that autograd gave an operator and its backward function, in a trace with modules only.
     ``memory_*`` are the m allocator events; ``device_type`` is 0 for host memory. ``doubts`` are what mending leaves
-    uncertain. ``group_ranks`` is what collectives say of their group's ranks, as it stands, by the group's name.
+    uncertain. ``peer`` is the other rank of a send or receive as it stands: a kernel's is the rank of the job, a call's
+    (``c10d::send``) its number within the group. ``group_ranks`` is what collectives say of their group's ranks, as it stands, by the group's name.
     """
 
     start_ns: Ints
@@ -109,6 +114,7 @@ class Columns:
     collective: Small
     group: Small
     dtype: Small
+    peer: Ints
     memory_time_ns: Ints
     memory_total_bytes: Ints
     memory_device_type: Ints
@@ -158,10 +164,10 @@ class Columns:
 
 
 PER_ROW = ("start_ns", "dur_ns", "category", "name", "thread", "device", "stream", "correlation", "sequence",
-            "node", "elements", "size_bytes", "collective", "group", "dtype")  # fmt: skip
+            "node", "elements", "size_bytes", "collective", "group", "dtype", "peer")  # fmt: skip
 PER_ALLOCATION = ("memory_time_ns", "memory_total_bytes", "memory_device_type", "memory_device")
 _INT32 = frozenset({"category", "name", "thread", "collective", "group", "dtype"})
-_NARROW = frozenset({"device", "stream", "correlation", "node", "elements"})  # wider only where a number needs it
+_NARROW = frozenset({"device", "stream", "correlation", "node", "elements", "peer"})  # wider only where a number needs it
 
 
 class Part(dict[str, npt.NDArray[Any]]):
@@ -297,12 +303,16 @@ class Gathering:
         width = itemsize(str(args.dtype))
         part["size_bytes"][at] = _int(elements * width) if elements >= 0 and width else -1
         part["sequence"][at] = _int(args.sequence)
+        if args.source is not None or args.target is not None:
+            part["peer"][at] = _int(args.source if args.target is None else args.target)
 
     def _fill_communication(self, rows: Rows, part: Part) -> None:
         for at in np.flatnonzero(self._communicates.of(part["name"])).tolist():
             args = rows[at].args or _NO_ARGS
             moved = message(bytes(args.dims), bytes(args.types))
             part["elements"][at], part["size_bytes"][at] = _int(moved.elements), _int(moved.size_bytes)
+            if rows[at].name in PASSING:
+                part["peer"][at] = peer(bytes(args.values))
             if moved.dtype:
                 part["dtype"][at] = self.dtypes[moved.dtype]
 

@@ -15,7 +15,7 @@ from meshscope.analysis.explaining.figure import (
     made,
 )
 from meshscope.analysis.explaining.number import Asked, Case
-from meshscope.analysis.steps import Measured, finished_steps
+from meshscope.analysis.steps import Measured, finished_steps, tells_loss
 from meshscope.run import Run
 
 STEPPED = ("median_ns", "samples_per_s", "tokens_per_s", "data_wait_frac", "loss_last")
@@ -51,8 +51,9 @@ def _of_step(run: Run, of: Measured, at: int, rows: list[int], field: str) -> Fi
     if field == "median_ns":
         return length
     if field == "loss_last":
-        losses = [Figure(f"rank {table.rank[row]}", float(table.loss[row]), "") for row in rows]
-        is_known = all(math.isfinite(loss.value) for loss in losses)
+        tells = tells_loss(table)
+        losses = [Figure(f"rank {table.rank[row]}", float(table.loss[row]), "") for row in rows if tells[row]]
+        is_known = bool(losses) and all(math.isfinite(loss.value) for loss in losses)
         return made(f"loss of step {step}", MEAN_IN_ORDER, *losses, unit="") if is_known else "not recorded"
     if field == "data_wait_frac":
         return _waits(run, rows, step)

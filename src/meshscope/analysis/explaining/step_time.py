@@ -23,7 +23,15 @@ from meshscope.analysis.explaining.figure import (
 )
 from meshscope.analysis.explaining.number import Asked, Case, Group, Number
 from meshscope.analysis.explaining.step_alone import STEPPED, one_step
-from meshscope.analysis.steps import Measured, Steps, finished_steps, measured_steps, profiled_steps, steps
+from meshscope.analysis.steps import (
+    Measured,
+    Steps,
+    finished_steps,
+    measured_steps,
+    profiled_steps,
+    steps,
+    tells_loss,
+)
 from meshscope.run import Run
 from meshscope.units import counted, ranges
 
@@ -184,7 +192,7 @@ def _data_wait(asked: Asked, found: Steps) -> Figure:
 
 def _loss(asked: Asked, found: Steps) -> Figure:
     table, last = asked.run.steps, int(found.number[-1])
-    rows = (table.step == last).nonzero()[0]
+    rows = ((table.step == last) & tells_loss(table)).nonzero()[0]
     of = [Figure(f"rank {table.rank[row]}", float(table.loss[row]), "") for row in rows]
     return made(f"loss of step {last}", MEAN_IN_ORDER, *of, unit="")
 

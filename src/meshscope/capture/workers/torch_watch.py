@@ -90,6 +90,8 @@ class TorchWatch:
         return fetched
 
     def loss(self, value: Any) -> float:
+        if value is None:  # a stage of a pipeline before the last computes none
+            return float("nan")
         self._loss = float(value.detach() if isinstance(value, torch.Tensor) else value)
         return self._loss
 
