@@ -28,7 +28,8 @@ def stretches(options: Options) -> tuple[range, ...]:
     others, head = chunks(options) - 1, options.vocab / (12 * options.width)
     if not others:
         return (range(options.layers),)
-    last = min(range(options.layers - others + 1), key=lambda own: max(-(-(options.layers - own) // others), own + head))
+    slowest = {own: max(-(-(options.layers - own) // others), own + head) for own in range(options.layers - others + 1)}
+    last = max(own for own, longest in slowest.items() if longest == min(slowest.values()))
     few, more = divmod(options.layers - last, others)
     sizes = [few + (place < more) for place in range(others)] + [last]
     ends = [sum(sizes[: place + 1]) for place in range(len(sizes))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,8 +23,9 @@ from meshscope.analysis.graph_device import (
     waiting_for_streams,
 )
 from meshscope.analysis.graph_host import host_moments, host_waits
-from meshscope.analysis.matching import Matches, matches
+from meshscope.analysis.matching import Matches, clock_of, matches
 from meshscope.analysis.parts import per_round
+from meshscope.analysis.passing import passing
 from meshscope.analysis.rounds import Round
 from meshscope.spans import Kind, SpanTable, Window
 
@@ -71,7 +72,7 @@ def measure(windows: Round, world: int) -> RoundGraph:
         has_host |= launched
         works.append(work)
         closings.append(closing)
-    transfer = _meet(draft, found, ranges, works)
+    transfer = _meet(draft, _met(windows, found), ranges, works)
     graph = draft.graph({Part.TRANSFER: transfer}, np.concatenate(closings))
     return _told(graph, ranges, works, has_host=has_host)
 
@@ -140,16 +141,27 @@ def _step_ends(draft: Draft, here: Range, work: Work) -> Ints:
     return closing
 
 
-def _meet(draft: Draft, found: Matches, ranges: Sequence[Range], works: Sequence[Work]) -> Ints:
-    """Joins the ranks in every collective that all of them have in range; the ends that are transfer."""
-    ends = [np.empty(0, dtype=np.int64)]
+def _met(windows: Round, found: Matches) -> Iterator[tuple[tuple[int, ...], Ints]]:
+    """Numbers of the windows of some ranks, and the rows (ranks, m) in which they meet: collectives, and two ranks of
+    which one receives what the other sends."""
     for matched in found.found:
-        begin = np.stack([works[at].begin[row] for at, row in zip(matched.at, matched.row, strict=True)])
-        finish = np.stack([works[at].finish[row] for at, row in zip(matched.at, matched.row, strict=True)])
+        yield matched.at, matched.row
+    for passed in passing(windows, {window.rank: clock_of(window) for window in windows}).found:
+        yield passed.at, np.stack(passed.row)
+
+
+def _meet(
+    draft: Draft, met: Iterable[tuple[tuple[int, ...], Ints]], ranges: Sequence[Range], works: Sequence[Work]
+) -> Ints:
+    """Joins the ranks wherever all of them have a meeting in range; the ends that are transfer."""
+    ends = [np.empty(0, dtype=np.int64)]
+    for places, rows in met:
+        begin = np.stack([works[at].begin[row] for at, row in zip(places, rows, strict=True)])
+        finish = np.stack([works[at].finish[row] for at, row in zip(places, rows, strict=True)])
         keep = (begin >= 0).all(axis=0)
-        row = matched.row[:, keep]
+        row = rows[:, keep]
         times = tuple(
-            np.stack([getattr(ranges[at].spans, name)[mine] for at, mine in zip(matched.at, row, strict=True)])
+            np.stack([getattr(ranges[at].spans, name)[mine] for at, mine in zip(places, row, strict=True)])
             for name in ("start_ns", "end_ns")
         )
         if keep.any():

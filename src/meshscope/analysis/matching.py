@@ -62,14 +62,15 @@ def matches(windows: Round, world: int) -> Matches:
             totals[queue] += len(some)
     state = _State(windows, world, hosts={window.rank: clock_of(window) for window in windows})
     drafts = []
-    for queue, _ in sorted(totals.items(), key=lambda item: (-item[1], item[0])):
+    for queue, count in sorted(totals.items(), key=lambda item: (-item[1], item[0])):
         here = [(at, found[queue]) for at, found in enumerate(mine) if queue in found]
-        why = _absent(queue, [windows[at].rank for at, _ in here], world)
-        draft = why or _matched(queue, here, state)
+        whose = _of_members(queue, [windows[at].rank for at, _ in here], state)
+        why = _absent(whose, [windows[at].rank for at, _ in here], world)
+        draft = why or _matched(whose, here, state)
         if isinstance(draft, str):
-            state.unmatched[draft] += totals[queue]
+            state.unmatched[draft] += count
         else:
-            state.unmatched[_EDGE] += totals[queue] - draft.row.size
+            state.unmatched[_EDGE] += count - draft.row.size
             drafts.append(draft)
     return _on_one_clock(drafts, state)
 
@@ -91,6 +92,16 @@ def clock_of(window: Window) -> str:
     if window.host:
         return f"host {window.host}"
     return f"file {window.source}" if window.rank_from == "device" and window.source else ""
+
+
+def _of_members(queue: Queue, ranks: list[int], state: _State) -> Queue:
+    """The queue of a group that its calls do not name: the ranks that have such calls, where they declare to be a group
+    and every other rank is here and has none."""
+    if queue.group or queue.size or len(ranks) < 2 or len(state.windows) != state.world:
+        return queue
+    members = [window for window in state.windows if window.rank in ranks]
+    is_group = all(any(set(group.ranks) == set(ranks) for group in window.process_groups) for window in members)
+    return queue._replace(size=len(ranks), ranks=tuple(sorted(ranks))) if is_group else queue
 
 
 def _absent(queue: Queue, ranks: Sequence[int], world: int) -> str:

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from meshscope.analysis.lateness import LATE_FRAC, NO_STEP, Lateness, collective_lateness
+from meshscope.analysis.pipeline import pipeline
+from meshscope.analysis.pipeline_words import staged_words
 from meshscope.analysis.stragglers import stragglers
 from meshscope.analysis.waiting import RankWait, Waiting, waiting
 from meshscope.analysis.waiting_words import lateness_words
@@ -66,7 +68,7 @@ def rank_waits(run: Run) -> RankWaits:
     late = collective_lateness(run, found)
     if not found.matched or len(found.ranks) < 2 or not late.is_known:
         return RankWaits(matched=found.matched, spans=found.spans, why=_why(run, found))
-    named = stragglers(run)
+    named, staged = stragglers(run), pipeline(run)
     of = max(len(set(late.steps) - {NO_STEP}), 1)
     return RankWaits(
         rows=tuple(_row(rank, late, of, len(found.ranks)) for rank in found.ranks),
@@ -75,7 +77,7 @@ def rank_waits(run: Run) -> RankWaits:
         matched=found.matched,
         spans=found.spans,
         residual_ns=found.residual_ns,
-        words=lateness_words(late, named, run),
+        words=lateness_words(late, named, run) if staged is None else staged_words(staged),
         is_bad=bool(named),
     )
 

@@ -29,6 +29,7 @@ from meshscope.analysis.lateness import LATE_FRAC, NO_STEP, Lateness, collective
 from meshscope.analysis.noise import least_means
 from meshscope.analysis.own_work import Excess, excesses
 from meshscope.analysis.parts import per_run
+from meshscope.analysis.pipeline import is_pipeline
 from meshscope.analysis.slow_steps import FEWEST
 from meshscope.analysis.standing import shares_cores
 from meshscope.analysis.steps import steps
@@ -118,7 +119,12 @@ class _Case:
 
 @per_run
 def stragglers(run: Run) -> tuple[Straggler, ...]:
-    """By cost, largest first; empty where nobody is late by enough to matter, or nothing was matched."""
+    """By cost, largest first; empty where nobody is late by enough to matter, or nothing was matched.
+
+    Stages of a pipeline have different work, and wait for one another by design: none of them is a straggler.
+    """
+    if is_pipeline(run):
+        return ()
     found = waiting(run)
     of_ns = _covered_ns(run)
     if len(found.ranks) < 2 or not of_ns:

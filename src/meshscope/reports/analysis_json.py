@@ -29,6 +29,7 @@ from meshscope.reports.comparison_json import comparison_json
 from meshscope.reports.efficiency_text import efficiency_values
 from meshscope.reports.findings_json import findings_json, looked_for_json
 from meshscope.reports.memory_json import headroom_json, measured_json, memory_json_doubts, out_of_memory_json
+from meshscope.reports.pipeline_json import pipeline_json
 from meshscope.reports.records_json import memory_record_json, records_json
 from meshscope.reports.waiting_json import waiting_json
 from meshscope.reports.why_json import why_json
@@ -110,7 +111,7 @@ def _recording(run: Run) -> dict[str, Any]:
         "devices": _devices(run, doubts),
         "findings": findings_json(run),
         "looked_for": looked_for_json(run),
-    } | waiting_json(run)
+    } | waiting_json(run) | pipeline_json(run)
     causes, unexplained = why_json(run)
     said |= causes
     for what, why in unexplained:

@@ -24,6 +24,7 @@ from meshscope.reports.efficiency_text import efficiency_lines
 from meshscope.reports.findings_text import findings_lines
 from meshscope.reports.measured_text import measured_lines, traced_lines
 from meshscope.reports.memory_text import headroom_lines
+from meshscope.reports.pipeline_text import pipeline_lines
 from meshscope.reports.records_text import allocator_lines, flight_lines, sensor_lines
 from meshscope.reports.waiting_text import waiting_lines
 from meshscope.reports.why_text import why_lines
@@ -50,6 +51,7 @@ def run_lines(run: Run) -> list[str]:
     lines += device_lines(several_devices(run))
     lines += _collectives(overlap(run))
     lines += axes_lines(axes(run))
+    lines += pipeline_lines(run)
     lines += waiting_lines(run)
     lines += why_lines(run)
     lines += measured_lines(run)

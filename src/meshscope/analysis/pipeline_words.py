@@ -1,0 +1,46 @@
+"""A pipeline's bubble in words, the same in a report and on the screen."""
+
+from __future__ import annotations
+
+from meshscope.analysis.pipeline import Pipeline
+from meshscope.units import counted, duration, percent
+
+FEW_STAGES = 8
+_NAMES = {"gpipe": "GPipe", "1f1b": "1F1B", "interleaved": "interleaved 1F1B"}
+
+
+def pipeline_words(found: Pipeline) -> str:
+    """What stages wait, beside what equal ones would."""
+    over = f"{counted(found.stages, 'stage')} and {counted(found.micro_batches, 'micro-batch', 'micro-batches')}"
+    said = f"{_NAMES[found.schedule]} over {over}: "
+    if found.ranks:
+        whom = "a stage waits" if found.is_whole else f"each of {len(found.ranks)} traced stages waits"
+        said += f"{whom} {percent(found.wait_frac)} of its step for others, in the mean; "
+    turns = found.chunks * found.micro_batches + found.stages - 1
+    return f"{said}equal stages that pass on at once would wait {percent(found.ideal_frac)} ({_formula(found)}, {turns} turns)"
+
+
+def _formula(found: Pipeline) -> str:
+    """``3 / (8 + 3)``, with the letters of the papers."""
+    p = found.stages - 1
+    m = str(found.micro_batches) if found.chunks == 1 else f"{found.chunks} × {found.micro_batches}"
+    return f"{p} / ({m} + {p})"
+
+
+def uneven_words(found: Pipeline) -> str:
+    """Which stage computes longest, and by how much; "" where they are even, or some were not traced."""
+    longest = found.longest
+    if longest is None or not found.is_uneven:
+        return ""
+    said = f"stages are uneven: rank {longest.rank} computes {duration(longest.compute_ns)} of a step, "
+    said += f"{percent(found.excess_frac)} more than the mean stage's {duration(found.mean_ns)}, and the others wait for it"
+    return f"{said}; ranks share their cores, so some of that may be the scheduler's" if found.shares_cores else said
+
+
+def staged_words(found: Pipeline) -> str:
+    """Both in a sentence, with the share of each stage where they are few."""
+    said = pipeline_words(found)
+    if 0 < len(found.ranks) <= FEW_STAGES:
+        said += f"; rank {', '.join(f'{one.rank}: {percent(one.wait_frac)}' for one in found.ranks)}"
+    uneven = uneven_words(found)
+    return f"{said}; {uneven}" if uneven else said
