@@ -38,14 +38,65 @@ from tokens import micro_batches
 from watching import Watch
 
 
+def through_all(options: Options, params: Any, batch: jax.Array, key: jax.Array) -> jax.Array:  # parallel
+    """The mean loss of all micro-batches on the last stage, 0 on every other: the sum over stages is the loss."""
+    stage = jax.lax.axis_index("stage")  # parallel
+    onward = [(number, number + 1) for number in range(options.stages - 1)]  # parallel
+
+    def tick(passed: tuple[jax.Array, jax.Array], number: jax.Array) -> tuple[Any, None]:  # parallel
+        received, total = passed  # parallel
+        own = number - stage  # parallel
+        has_work = (own >= 0) & (own < options.accumulate)  # parallel
+        tokens = batch[jnp.clip(own, 0, options.accumulate - 1)]  # parallel
+        work = partial(through_one, options, params, tokens, jax.random.fold_in(key, own))  # parallel
+        x, loss = jax.lax.cond(has_work, work, lambda x: (x, jnp.zeros(())), received)  # parallel
+        return (jax.lax.ppermute(x, "stage", onward), total + loss / options.accumulate), None  # parallel
+
+    samples, seq = options.batch // options.accumulate, batch.shape[-1] - 1  # parallel
+    nothing = jnp.zeros((samples, seq, options.width), compute_dtype(options)), jnp.zeros(())  # parallel
+    # A tick keeps what it received and is computed again for its gradients, as in GPipe: kept otherwise, what leaves a
+    # branch holds a copy of the weights for each tick.
+    again = jax.checkpoint(tick, prevent_cse=False)  # parallel
+    return jax.lax.scan(again, nothing, jnp.arange(options.accumulate + options.stages - 1))[0][1]  # parallel
+
+
+def through_one(options: Options, params: Any, tokens: jax.Array, key: jax.Array, x: jax.Array) -> Any:  # parallel
+    """A micro-batch through a device's blocks: what leaves them, and its loss, 0 where more blocks follow."""
+    stage, ends = jax.lax.axis_index("stage"), params["ends"]  # parallel
+    embedding, positions = (embed(options, rows, "table") for rows in (options.vocab, options.seq))  # parallel
+
+    def first() -> jax.Array:  # parallel
+        places = positions.apply({"params": ends["positions"]}, jnp.arange(tokens.shape[1] - 1))  # parallel
+        return embedding.apply({"params": ends["embedding"]}, tokens[:, :-1]) + places  # parallel
+
+    def block(x: jax.Array, own: tuple[Any, jax.Array]) -> tuple[jax.Array, None]:  # parallel
+        return Block(options).apply({"params": own[0]}, x, rngs={"dropout": own[1]}), None  # parallel
+
+    def last() -> jax.Array:  # parallel
+        normed = norm(options, "norm").apply({"params": ends["norm"]}, x)  # parallel
+        logits = embedding.apply({"params": ends["embedding"]}, normed, method="attend").astype(jnp.float32)  # parallel
+        return optax.softmax_cross_entropy_with_integer_labels(logits, tokens[:, 1:]).mean()  # parallel
+
+    x = jax.lax.cond(stage == 0, first, lambda: x)  # parallel
+    keys = jax.random.split(jax.random.fold_in(key, stage), options.layers // options.stages)  # parallel
+    block = jax.checkpoint(block) if options.checkpoint_activations else block  # parallel
+    x = jax.lax.scan(block, x, (params["blocks"], keys))[0]  # parallel
+    return x, jax.lax.cond(stage == options.stages - 1, last, lambda: jnp.zeros(()))  # parallel
+
+
+def spec_of(path: Any, array: jax.Array) -> PartitionSpec:  # parallel
+    """Blocks lie on their stages, everything else on every device."""
+    is_block = any(getattr(part, "key", "") == "blocks" for part in path)  # parallel
+    return PartitionSpec("stage") if is_block and array.ndim else PartitionSpec()  # parallel
+
+
 def train(options: Options, watch: Watch) -> list[float]:
     """The loss of each step, over the global batch."""
     ranks = options.devices  # parallel
     options = settled(options, ranks, schedule="gpipe")  # parallel
     check(options, ranks, "jax-pp")  # parallel
     mesh = jax.make_mesh((ranks,), ("stage",), (AxisType.Auto,), devices=jax_devices(options))  # parallel
-    each, everywhere = PartitionSpec("stage"), PartitionSpec()  # parallel
-    onward = [(stage, stage + 1) for stage in range(ranks - 1)]  # parallel
+    everywhere = PartitionSpec()  # parallel
 
     model = Transformer(options)
     adamw = optax.adamw(options.lr, b1=0.9, b2=0.95, weight_decay=0.1)
@@ -66,63 +117,12 @@ def train(options: Options, watch: Watch) -> list[float]:
             return optax.apply_updates(params, updates), opt_state, loss
 
     def accumulate_gradients(params: Any, batch: jax.Array, key: jax.Array) -> Any:
-        return jax.value_and_grad(loss_of)(params, batch, key)  # parallel
-
-    def loss_of(params: Any, batch: jax.Array, key: jax.Array) -> jax.Array:  # parallel
-        # The loss is the last stage's; the others add nothing to it.
-        stage = jax.lax.axis_index("stage")  # parallel
-
-        def tick(passed: tuple[jax.Array, jax.Array], number: jax.Array) -> tuple[Any, None]:  # parallel
-            received, total = passed  # parallel
-            own = number - stage  # parallel
-            tokens = batch[jnp.clip(own, 0, options.accumulate - 1)]  # parallel
-
-            def work(x: jax.Array) -> tuple[jax.Array, jax.Array]:  # parallel
-                x = jax.lax.cond(stage == 0, lambda: first(params["ends"], tokens), lambda: x)  # parallel
-                x = through(params["blocks"], x, jax.random.fold_in(key, own * options.layers))  # parallel
-                loss = jax.lax.cond(  # parallel
-                    stage == ranks - 1, lambda: last(params["ends"], x, tokens), lambda: jnp.zeros(())  # parallel
-                )  # parallel
-                return x, loss  # parallel
-
-            has_work = (own >= 0) & (own < options.accumulate)  # parallel
-            x, loss = jax.lax.cond(has_work, work, lambda x: (x, jnp.zeros(())), received)  # parallel
-            return (jax.lax.ppermute(x, "stage", onward), total + loss / options.accumulate), None  # parallel
-
-        samples = options.batch // options.accumulate  # parallel
-        nothing = jnp.zeros((samples, batch.shape[-1] - 1, options.width), compute_dtype(options))  # parallel
-        ticks = jnp.arange(options.accumulate + ranks - 1)  # parallel
-        return jax.lax.scan(tick, (nothing, jnp.zeros(())), ticks)[0][1]  # parallel
-
-    def first(ends: Any, tokens: jax.Array) -> jax.Array:  # parallel
-        places = jnp.arange(tokens.shape[1] - 1)  # parallel
-        x = embedding.apply({"params": ends["embedding"]}, tokens[:, :-1])  # parallel
-        return x + positions.apply({"params": ends["positions"]}, places)  # parallel
-
-    def through(blocks: Any, x: jax.Array, key: jax.Array) -> jax.Array:  # parallel
-        def one(x: jax.Array, held: tuple[Any, jax.Array]) -> tuple[jax.Array, None]:  # parallel
-            block, key = held  # parallel
-            return Block(options).apply({"params": block}, x, rngs={"dropout": key}), None  # parallel
-
-        one = jax.checkpoint(one) if options.checkpoint_activations else one  # parallel
-        keys = jax.random.split(jax.random.fold_in(key, jax.lax.axis_index("stage")), options.layers // ranks)  # parallel
-        return jax.lax.scan(one, x, (blocks, keys))[0]  # parallel
-
-    def last(ends: Any, x: jax.Array, tokens: jax.Array) -> jax.Array:  # parallel
-        x = norm(options, "norm").apply({"params": ends["norm"]}, x)  # parallel
-        logits = embedding.apply({"params": ends["embedding"]}, x, method="attend")  # parallel
-        losses = optax.softmax_cross_entropy_with_integer_labels(logits.astype(jnp.float32), tokens[:, 1:])  # parallel
-        return losses.mean()  # parallel
+        return jax.value_and_grad(partial(through_all, options))(params, batch, key)  # parallel
 
     def fetch(step: int) -> jax.Array:
         batch = micro_batches(options, step)
         return jax.device_put(batch, NamedSharding(mesh, everywhere))  # parallel
 
-    def spec_of(path: Any, array: jax.Array) -> PartitionSpec:  # parallel
-        is_block = any(getattr(part, "key", "") == "blocks" for part in path)  # parallel
-        return each if is_block and array.ndim else everywhere  # parallel
-
-    embedding, positions = (embed(options, rows, "table") for rows in (options.vocab, options.seq))  # parallel
     key = jax.random.key(options.seed)
     specs = jax.tree_util.tree_map_with_path(spec_of, jax.eval_shape(init, key))  # parallel
     shardings = jax.tree.map(partial(NamedSharding, mesh), specs)  # parallel

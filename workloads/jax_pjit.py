@@ -51,7 +51,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import optax
-from jax.sharding import AxisType, NamedSharding, PartitionSpec  # parallel
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec  # parallel
 
 from devices import jax_compiler_options, jax_devices  # parallel
 from injecting import JaxFaults
@@ -60,8 +60,26 @@ from options import Options, by_hand, check, settled  # parallel
 from tokens import micro_batches
 from watching import Watch
 
-
 SPLIT_DIMS = {"qkv": 1, "out": 0, "up": 1, "down": 0, "embedding": 0}  # parallel
+
+
+def used(mesh: Mesh, path: Any, array: jax.Array) -> NamedSharding:  # parallel
+    """How a layer's devices use an array: matrices by columns or rows over the axis of tensor parallelism."""
+    axes: list[str | None] = [None] * array.ndim  # parallel
+    owner = getattr(path[-2], "key", "") if len(path) > 1 else ""  # parallel
+    if mesh.shape["tensor"] > 1 and owner in SPLIT_DIMS:  # parallel
+        axes[SPLIT_DIMS[owner]] = "tensor"  # parallel
+    return NamedSharding(mesh, PartitionSpec(*axes))  # parallel
+
+
+def held(mesh: Mesh, path: Any, array: jax.Array) -> NamedSharding:  # parallel
+    """How it lies between uses: split over the axis of the batch too, by the first dim that this divides."""
+    axes = [*used(mesh, path, array).spec, *[None] * array.ndim][: array.ndim]  # parallel
+    size = mesh.shape["data"]  # parallel
+    free = [dim for dim, axis in enumerate(axes) if axis is None and array.shape[dim] % size == 0]  # parallel
+    if free:  # parallel
+        axes[free[0]] = "data"  # parallel
+    return NamedSharding(mesh, PartitionSpec(*axes))  # parallel
 
 
 def train(options: Options, watch: Watch) -> list[float]:
@@ -99,7 +117,7 @@ def train(options: Options, watch: Watch) -> list[float]:
 
     def loss_of(params: Any, tokens: jax.Array, key: jax.Array) -> jax.Array:  # parallel
         # Parameters are gathered where they are used; left to itself, the compiler splits the activations as well.
-        whole = jax.tree_util.tree_map_with_path(used, params)  # parallel
+        whole = jax.tree_util.tree_map_with_path(partial(used, mesh), params)  # parallel
         gathered = jax.lax.with_sharding_constraint(params, whole)  # parallel
         return model.apply(gathered, tokens, rngs={"dropout": key})  # parallel
 
@@ -107,27 +125,9 @@ def train(options: Options, watch: Watch) -> list[float]:
         batch = micro_batches(options, step)
         return jax.device_put(batch, NamedSharding(mesh, PartitionSpec(None, "data")))  # parallel
 
-    def split(path: Any, array: jax.Array) -> list[str | None]:  # parallel
-        # The axis of each dim where it is used: a block's matrices by columns or rows over that of tensor parallelism.
-        axes: list[str | None] = [None] * array.ndim  # parallel
-        owner = getattr(path[-2], "key", "") if len(path) > 1 else ""  # parallel
-        if options.tensor > 1 and owner in SPLIT_DIMS:  # parallel
-            axes[SPLIT_DIMS[owner]] = "tensor"  # parallel
-        return axes  # parallel
-
-    def used(path: Any, array: jax.Array) -> NamedSharding:  # parallel
-        return NamedSharding(mesh, PartitionSpec(*split(path, array)))  # parallel
-
-    def sharding(path: Any, array: jax.Array) -> NamedSharding:  # parallel
-        # Split over the first other dim that the devices of the batch's axis divide; without one it stays whole there.
-        axes = split(path, array)  # parallel
-        free = [dim for dim, size in enumerate(array.shape) if axes[dim] is None and size % sizes[0] == 0]  # parallel
-        if options.spec.startswith("fsdp") and free:  # parallel
-            axes[free[0]] = "data"  # parallel
-        return NamedSharding(mesh, PartitionSpec(*axes))  # parallel
-
     key = jax.random.key(options.seed)
-    shardings = jax.tree_util.tree_map_with_path(sharding, jax.eval_shape(init, key))  # parallel
+    lies = partial(held if options.spec.startswith("fsdp") else used, mesh)  # parallel
+    shardings = jax.tree_util.tree_map_with_path(lies, jax.eval_shape(init, key))  # parallel
     params, opt_state = jax.jit(init, out_shardings=shardings)(key)  # parallel
     with watch.compiling("the training step"):
         jitted = jax.jit(update, donate_argnums=(0, 1), out_shardings=(*shardings, replicated))  # parallel

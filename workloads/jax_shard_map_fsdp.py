@@ -34,6 +34,23 @@ from tokens import micro_batches
 from watching import Watch
 
 
+def spec_of(ranks: int, array: jax.Array) -> PartitionSpec:  # parallel
+    """Split over the first dim that the devices divide; an array without one is replicated."""
+    dims = [dim for dim, size in enumerate(array.shape) if size % ranks == 0]  # parallel
+    return PartitionSpec(*[None] * dims[0], "data") if dims else PartitionSpec()  # parallel
+
+
+def gathered(shard: jax.Array, spec: PartitionSpec) -> jax.Array:  # parallel
+    """The whole of a parameter."""
+    is_whole = "data" not in spec  # parallel
+    return shard if is_whole else jax.lax.all_gather(shard, "data", axis=spec.index("data"), tiled=True)  # parallel
+
+
+def averaged(ranks: int, gradient: jax.Array, spec: PartitionSpec) -> jax.Array:  # parallel
+    """A shard's gradient is the sum over devices already: that is what the gradient of a gather gives."""
+    return gradient / ranks if "data" in spec else jax.lax.pmean(gradient, "data")  # parallel
+
+
 def train(options: Options, watch: Watch) -> list[float]:
     """The loss of each step, over the global batch."""
     ranks = options.devices  # parallel
@@ -53,7 +70,7 @@ def train(options: Options, watch: Watch) -> list[float]:
         step_key = jax.random.fold_in(key[0], optax.tree.get(opt_state, "count"))  # parallel
         loss, gradients = accumulate_gradients(params, batch, step_key)
         loss = jax.lax.pmean(loss, "data")  # parallel
-        gradients = jax.tree.map(averaged, gradients, specs[0])  # parallel
+        gradients = jax.tree.map(partial(averaged, ranks), gradients, specs[0])  # parallel
         with jax.named_scope("optimizer"):
             updates, opt_state = adamw.update(gradients, opt_state, params)
             return optax.apply_updates(params, updates), opt_state, loss
@@ -70,26 +87,12 @@ def train(options: Options, watch: Watch) -> list[float]:
     def loss_of(params: Any, tokens: jax.Array, key: jax.Array) -> jax.Array:  # parallel
         return model.apply(jax.tree.map(gathered, params, specs[0]), tokens, rngs={"dropout": key})  # parallel
 
-    def gathered(shard: jax.Array, spec: PartitionSpec) -> jax.Array:  # parallel
-        if "data" not in spec:  # parallel
-            return shard  # parallel
-        return jax.lax.all_gather(shard, "data", axis=spec.index("data"), tiled=True)  # parallel
-
-    def averaged(gradient: jax.Array, spec: PartitionSpec) -> jax.Array:  # parallel
-        # A shard's gradient is the sum over devices already: that is what the gradient of a gather gives.
-        return gradient / ranks if "data" in spec else jax.lax.pmean(gradient, "data")  # parallel
-
     def fetch(step: int) -> jax.Array:
         batch = micro_batches(options, step)
         return jax.device_put(batch, NamedSharding(mesh, slices))  # parallel
 
-    def spec_of(array: jax.Array) -> PartitionSpec:  # parallel
-        # Split over the first dim that the devices divide; an array without one is replicated.
-        dims = [dim for dim, size in enumerate(array.shape) if size % ranks == 0]  # parallel
-        return PartitionSpec(*[None] * dims[0], "data") if dims else PartitionSpec()  # parallel
-
     key = jax.random.key(options.seed)
-    specs = jax.tree.map(spec_of, jax.eval_shape(init, key))  # parallel
+    specs = jax.tree.map(partial(spec_of, ranks), jax.eval_shape(init, key))  # parallel
     shardings = jax.tree.map(partial(NamedSharding, mesh), specs)  # parallel
     params, opt_state = jax.jit(init, out_shardings=shardings)(key)  # parallel
     keys = jax.device_put(faults.keys(jax.random.split(key, ranks)), NamedSharding(mesh, each))  # parallel

@@ -67,7 +67,7 @@ def _check_filled(options: Options) -> None:
         )
     if options.schedule != "gpipe" and micro_batches < stages:
         raise OptionError(
-            f"The schedule {options.schedule} needs a micro-batch for each of {stages} stages, and has {micro_batches}.",
+            f"{options.schedule} needs a micro-batch for each of {stages} stages; there are {micro_batches}.",
             f"Use --accumulate {stages} or more, or --schedule gpipe.",
         )
     rounds = max(1, micro_batches // stages)

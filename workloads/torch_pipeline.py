@@ -63,7 +63,7 @@ SCHEDULES = {  # parallel
 
 
 class Stretch(nn.Module):  # parallel
-    """Some of a transformer's blocks in a row; the first stretch has the embedding too, the last one all that follows."""
+    """Some of a transformer's blocks in a row; the first stretch has the embedding too, the last one what follows."""
 
     def __init__(self, model: Transformer, options: Options, number: int) -> None:  # parallel
         super().__init__()  # parallel
@@ -143,7 +143,8 @@ def train(options: Options, watch: Watch) -> list[float]:
     )  # parallel
 
     def accumulate_gradients(batch: torch.Tensor) -> torch.Tensor | None:  # parallel
-        samples, parts = batch.flatten(0, 1), []  # parallel
+        samples = batch.flatten(0, 1)  # parallel
+        parts: list[Tensor] = []  # parallel
         given = (samples[:, :-1],) if rank == 0 else ()  # parallel
         targets = samples[:, 1:] if rank == ranks - 1 else None  # parallel
         schedule.step(*given, target=targets, losses=parts, return_outputs=False)  # parallel

@@ -140,6 +140,21 @@ def test_what_was_not_recorded_is_not_zero() -> None:
     assert not math.isnan(found.median_ns)
 
 
+def test_the_loss_is_that_of_the_ranks_that_tell_one() -> None:
+    """A stage of a pipeline before the last has none; one that told a loss before and tells none now has lost it."""
+    made = [msgspec.structs.replace(e, loss=None if e.rank == 0 else 4.0 - e.step) for e in steps([100] * 4)]
+    found = answer(run(made))
+    assert found.loss.tolist() == [4.0, 3.0, 2.0, 1.0]
+    assert found.loss_last == 1.0
+    lost = [msgspec.structs.replace(e, loss=None) if (e.rank, e.step) == (1, 3) else e for e in steps([100] * 4)]
+    assert math.isnan(answer(run(lost)).loss_last)
+
+
+def test_samples_that_another_rank_counts_are_counted_once() -> None:
+    made = [msgspec.structs.replace(e, samples=8 if e.rank == 1 else 0) for e in steps([100] * 8)]
+    assert answer(run(made)).samples_per_s == pytest.approx(8 / 0.101)  # a step ends 1 ms later on rank 1
+
+
 def test_the_loss_and_the_wait_for_data_are_means_over_ranks() -> None:
     entries = steps([100] * 4, ranks=2)
     waited = [

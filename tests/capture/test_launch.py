@@ -245,7 +245,7 @@ def test_what_options_import_from_their_folder_is_under_no_plain_name_afterwards
 
     scripts.options_module.cache_clear()
     _plan("ddp", **BUNDLED)
-    assert not {"faults", "refusals"} & sys.modules.keys()
+    assert not {"faults", "pipelines", "refusals"} & sys.modules.keys()
     assert not any(entry.endswith("workloads") for entry in sys.path)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-OWN_MODULES = ("refusals", "faults", "degrees", "variants", "options", "watching", "tokens", "devices")
+OWN_MODULES = ("refusals", "faults", "degrees", "variants", "pipelines", "options", "watching", "tokens", "devices")
 
 
 @pytest.fixture

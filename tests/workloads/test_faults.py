@@ -12,8 +12,10 @@ import pytest
 Import = Callable[[str], ModuleType]
 
 TENSOR = {"tp", "fsdp-tp"}
-TORCH = {"ddp", "zero1", "fsdp", "fsdp1", "hsdp", "cp"} | TENSOR
-JAX = {"pmap", "shard-map", "pjit", "pjit-dp"}
+PIPELINES = {"pp-gpipe", "pp-1f1b", "pp-interleaved"}
+REPLICAS = {"ddp", "zero1", "fsdp", "fsdp1", "hsdp"}
+TORCH = REPLICAS | {"cp"} | TENSOR | PIPELINES
+JAX = {"pmap", "shard-map", "shard-map-fsdp", "pjit", "pjit-dp", "pjit-tp", "pjit-2d", "jax-pp"}
 PARALLEL = TORCH | JAX
 ALONE = {"torch-single", "jax-single", "dp"}
 EVERYWHERE = PARALLEL | ALONE
@@ -24,8 +26,8 @@ ABLE = {
     "memory-leak": EVERYWHERE,
     "hang": TORCH,
     "unsynced-gradients": {"ddp", "zero1", "cp", "pmap", "shard-map"},
-    "ragged-batch": TORCH - TENSOR - {"cp"},
-    "same-key": TORCH | {"pmap", "shard-map"},
+    "ragged-batch": REPLICAS,
+    "same-key": (TORCH - PIPELINES) | {"pmap", "shard-map", "shard-map-fsdp"},
     "small-buckets": JAX | {"ddp", "zero1", "cp"},
     "new-lengths": JAX | {"jax-single"},
 }

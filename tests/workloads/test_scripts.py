@@ -14,9 +14,15 @@ import pytest
 from meshscope.discovery import workloads
 
 SHARDING = ("torch_fsdp", "torch_fsdp1", "torch_tp", "torch_cp", "torch_dp")
-TORCH = ("torch_single", "torch_ddp", "torch_zero1", *SHARDING, "compression", "models/torch_transformer")
-JAX = ("jax_single", "jax_pmap", "jax_shard_map", "jax_pjit")
-PARALLEL = ("torch_ddp", "torch_zero1", *SHARDING, "jax_pmap", "jax_shard_map", "jax_pjit")
+TORCH = (
+    *("torch_single", "torch_ddp", "torch_zero1", *SHARDING, "torch_pipeline"),
+    *("compression", "models/torch_transformer"),
+)
+JAX = ("jax_single", "jax_pmap", "jax_shard_map", "jax_shard_map_fsdp", "jax_pjit", "jax_pipeline")
+PARALLEL = (
+    *("torch_ddp", "torch_zero1", *SHARDING, "torch_pipeline"),
+    *("jax_pmap", "jax_shard_map", "jax_shard_map_fsdp", "jax_pjit", "jax_pipeline"),
+)
 
 
 def test_every_strategy_is_declared(root: Path) -> None:
@@ -38,6 +44,13 @@ def test_every_strategy_is_declared(root: Path) -> None:
         "pmap": ("jax", "process", None, False, ()),
         "pjit": ("jax", "process", None, False, ()),
         "pjit-dp": ("jax", "process", None, False, ("--spec", "dp")),
+        "pjit-tp": ("jax", "process", None, False, ("--spec", "tp")),
+        "pjit-2d": ("jax", "process", None, False, ("--spec", "fsdp-tp", "--tensor", "2")),
+        "shard-map-fsdp": ("jax", "process", None, False, ()),
+        "jax-pp": ("jax", "process", None, False, ("--schedule", "gpipe", "--accumulate", "8")),
+        "pp-gpipe": ("torch", "torchrun", None, False, ("--schedule", "gpipe", "--accumulate", "8")),
+        "pp-1f1b": ("torch", "torchrun", None, False, ("--schedule", "1f1b", "--accumulate", "8")),
+        "pp-interleaved": ("torch", "torchrun", None, False, ("--schedule", "interleaved", "--accumulate", "8")),
         "torch-single": ("torch", "torchrun", 1, True, ()),
         "jax-single": ("jax", "process", 1, True, ()),
     }
@@ -79,6 +92,7 @@ def test_the_count_is_the_number_of_marked_lines_of_code(root: Path, name: str) 
         ("variants", set()),
         ("faults", set()),
         ("options", set()),
+        ("pipelines", set()),
         ("injecting", {"torch", "jax", "numpy"}),
         ("watching", set()),
         ("tokens", {"numpy"}),

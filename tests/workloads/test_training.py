@@ -33,12 +33,13 @@ class Trained:
 
     @property
     def losses(self) -> np.ndarray:
-        """The global loss of each step: the mean over ranks."""
-        return np.mean([rank["losses"] for rank in self.ranks], axis=0)
+        """The global loss of each step: the mean over ranks, without those that never have one."""
+        told = [rank["losses"] for rank in self.ranks]
+        return np.mean([losses for losses in told if not np.isnan(losses).all()], axis=0)
 
 
 TORCH = ("torch_ddp", "torch_zero1", "torch_fsdp", "torch_fsdp1", "torch_tp", "torch_cp")
-PARALLEL = (*TORCH, "jax_pmap", "jax_shard_map", "jax_pjit")
+PARALLEL = (*TORCH, "jax_pmap", "jax_shard_map", "jax_shard_map_fsdp", "jax_pjit")
 
 Train = Callable[..., Trained]
 
@@ -130,6 +131,12 @@ def test_checkpointed_activations_leave_the_compiler_less_to_keep(train: Train, 
 
 
 VARIANTS = ((), ("--accumulate", "2"), ("--checkpoint-activations",), ("--accumulate", "2", "--checkpoint-activations"))
+SCHEDULES = ("gpipe", "1f1b", "interleaved")
+PIPELINES = (
+    *((schedule, ("--accumulate", "4", "--layers", "4")) for schedule in SCHEDULES),
+    ("1f1b", ("--accumulate", "2", "--checkpoint-activations")),
+    ("gpipe", ("--accumulate", "1")),
+)
 MATRIX = [
     *((single, 1, flags) for single in ("torch_single", "jax_single") for flags in VARIANTS[1:]),
     *((script, 2, flags) for script in PARALLEL for flags in VARIANTS),
@@ -140,6 +147,15 @@ MATRIX = [
     *(("torch_ddp", 2, ("--static-graph", *flags)) for flags in (VARIANTS[0], VARIANTS[2])),
     *(("torch_fsdp", 4, ("--replicas", "2", *flags)) for flags in VARIANTS),
     *(("jax_pjit", 4, ("--spec", "dp", *flags)) for flags in (VARIANTS[0], VARIANTS[-1])),
+    *(("jax_pjit", 4, ("--spec", "tp", *flags)) for flags in (VARIANTS[0], VARIANTS[-1])),
+    *(("jax_pjit", 4, ("--spec", "fsdp-tp", "--tensor", "2", *flags)) for flags in (VARIANTS[0], VARIANTS[-1])),
+    *(("torch_pipeline", 2, ("--schedule", schedule, *flags)) for schedule, flags in PIPELINES),
+    *(("torch_pipeline", 3, ("--schedule", schedule, "--accumulate", "8", "--layers", "5")) for schedule in SCHEDULES),
+    *(
+        ("jax_pipeline", 2, flags)
+        for flags in (("--accumulate", "8"), ("--accumulate", "4", "--checkpoint-activations"))
+    ),
+    ("jax_pipeline", 4, ("--accumulate", "2", "--layers", "4")),
 ]
 
 
@@ -153,9 +169,34 @@ def _named(value: object) -> str:
 def test_the_loss_curve_is_that_of_a_single_device(
     train: Train, script: str, ranks: int, flags: tuple[str, ...]
 ) -> None:
-    single = train(f"{script.partition('_')[0]}_single", 1, *SMALL)
+    model = flags[flags.index("--layers") :][:2] if "--layers" in flags else ()
+    single = train(f"{script.partition('_')[0]}_single", 1, *SMALL, *model)
     assert single.losses[-1] < single.losses[0]
     np.testing.assert_allclose(train(script, ranks, *SMALL, *flags).losses, single.losses, rtol=LOSS_TOLERANCE)
+
+
+@pytest.mark.live
+@pytest.mark.slow
+def test_a_stage_holds_its_blocks_and_both_ends_the_embedding(train: Train) -> None:
+    """tiny: a block has 12 · 256² + 2 · 256 parameters, the embedding 2048 · 256, positions 64 · 256, a norm 256."""
+    first, last = train("torch_pipeline", 2, *TINY, "--schedule", "1f1b", "--accumulate", "4").ranks
+    blocks, embedding = 2 * (12 * 256**2 + 2 * 256), 2048 * 256
+    assert first["parameters"] == blocks + embedding + 64 * 256
+    assert last["parameters"] == blocks + embedding + 256
+    assert np.isnan(first["losses"]).all()
+    assert np.isfinite(last["losses"]).all()
+    assert first["told"] == last["told"]
+
+
+@pytest.mark.live
+@pytest.mark.slow
+def test_devices_of_a_mesh_hold_their_share_of_the_matrices(train: Train) -> None:
+    """tiny: matrices and the embedding are split; positions (16384) and nine norms (2304) are whole on each."""
+    small = 64 * 256 + 9 * 256
+    (process,) = train("jax_pjit", 4, *TINY, "--spec", "tp").ranks
+    assert process["parameters"] == (TINY_PARAMETERS - small) / 4 + small
+    (process,) = train("jax_pjit", 4, *TINY, "--spec", "fsdp-tp", "--tensor", "2").ranks
+    assert process["parameters"] == (TINY_PARAMETERS - small) / 4 + small / 2
 
 
 SAME_WEIGHTS = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from types import ModuleType
@@ -44,3 +45,18 @@ def test_a_step_that_fails_is_not_reported_as_done(
     with pytest.raises(KeyError), watch.step(0):
         raise KeyError
     assert capsys.readouterr().out == ""
+
+
+def test_the_last_rank_speaks_where_it_alone_has_a_loss(
+    workload: Import, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for rank, said in (("0", ""), ("1", r"step 3: loss 1\.5000, \d+\.\d ms\n")):
+        monkeypatch.setenv("RANK", rank)
+        assert watched(workload("watching").Watch(speaker=-1)) == 1.5
+        assert re.fullmatch(said, capsys.readouterr().out)
+
+
+def test_a_rank_without_a_loss_is_told_that_it_is_none(workload: Import, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "1")
+    assert math.isnan(workload("watching").Watch().loss(None))

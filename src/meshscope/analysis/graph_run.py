@@ -25,7 +25,7 @@ from meshscope.analysis.graph_device import (
 from meshscope.analysis.graph_host import host_moments, host_waits
 from meshscope.analysis.matching import Matches, clock_of, matches
 from meshscope.analysis.parts import per_round
-from meshscope.analysis.passing import passing
+from meshscope.analysis.passing import Passed, passing
 from meshscope.analysis.rounds import Round
 from meshscope.spans import Kind, SpanTable, Window
 
@@ -41,7 +41,8 @@ class RoundGraph:
 
     ``unmatched`` of ``collectives`` have no counterpart on every rank, so that their waiting is in their time;
     ``unmatched_ns`` is that time. ``has_host`` says whether launches are there, and ``host_waits`` counts the waits of
-    hosts for their devices that are recorded. ``why`` says why there is no graph.
+    hosts for their devices that are recorded. ``is_passing``: ranks pass on to one another what these need to go on, as
+    stages of a pipeline do. ``why`` says why there is no graph.
     """
 
     graph: Graph | None
@@ -52,6 +53,7 @@ class RoundGraph:
     unmatched_ns: int = 0
     has_host: bool = False
     host_waits: int = 0
+    is_passing: bool = False
     why: str = ""
 
 
@@ -72,9 +74,10 @@ def measure(windows: Round, world: int) -> RoundGraph:
         has_host |= launched
         works.append(work)
         closings.append(closing)
-    transfer = _meet(draft, _met(windows, found), ranges, works)
+    passed = passing(windows, {window.rank: clock_of(window) for window in windows}).found
+    transfer = _meet(draft, _met(found, passed), ranges, works)
     graph = draft.graph({Part.TRANSFER: transfer}, np.concatenate(closings))
-    return _told(graph, ranges, works, has_host=has_host)
+    return replace(_told(graph, ranges, works, has_host=has_host), is_passing=bool(passed))
 
 
 def _ranges(windows: Sequence[Window], found: Matches) -> tuple[tuple[Range, ...], str]:
@@ -141,12 +144,12 @@ def _step_ends(draft: Draft, here: Range, work: Work) -> Ints:
     return closing
 
 
-def _met(windows: Round, found: Matches) -> Iterator[tuple[tuple[int, ...], Ints]]:
+def _met(found: Matches, messages: Iterable[Passed]) -> Iterator[tuple[tuple[int, ...], Ints]]:
     """Numbers of the windows of some ranks, and the rows (ranks, m) in which they meet: collectives, and two ranks of
     which one receives what the other sends."""
     for matched in found.found:
         yield matched.at, matched.row
-    for passed in passing(windows, {window.rank: clock_of(window) for window in windows}).found:
+    for passed in messages:
         yield passed.at, np.stack(passed.row)
 
 

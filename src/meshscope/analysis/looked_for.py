@@ -17,6 +17,7 @@ from meshscope.analysis.ddp import ddp
 from meshscope.analysis.findings import findings, rules
 from meshscope.analysis.findings.profiler_expensive import FEWEST_STEPS
 from meshscope.analysis.findings.ranks_drift import holds_replicas
+from meshscope.analysis.findings.small_collectives import shares_matrices
 from meshscope.analysis.flight import flight
 from meshscope.analysis.fsdp import doubts, fsdp
 from meshscope.analysis.imbalance import memory_imbalance
@@ -24,6 +25,7 @@ from meshscope.analysis.launches import launches
 from meshscope.analysis.needed_at_once import is_mostly_needed_at_once
 from meshscope.analysis.out_of_memory import out_of_memory
 from meshscope.analysis.parts import per_run
+from meshscope.analysis.pipeline import is_pipeline, pipeline
 from meshscope.analysis.standing import device_kind, shares_cores
 from meshscope.analysis.steps import steps
 from meshscope.analysis.waiting import waiting
@@ -221,6 +223,27 @@ def _one_rank(run: Run) -> str:
     return "one rank" if run.experiment.ranks == 1 and len({window.rank for window in run.windows}) < 2 else ""
 
 
+def _in_line(run: Run) -> str:
+    return _one_rank(run) or ("stages of a pipeline have different work by design" if is_pipeline(run) else "")
+
+
+def _layer_by_layer(run: Run) -> str:
+    return "ranks share each matrix, and a layer needs the others' part before the next" if shares_matrices(run) else ""
+
+
+def _no_pipeline(run: Run) -> str:
+    return "" if is_pipeline(run) else "no pipeline"
+
+
+def _balanced(run: Run) -> str:
+    found = pipeline(run)
+    if why := _traced(run):
+        return why
+    if found is None or not found.is_whole:
+        return "not every stage has a complete traced step"
+    return "CPU ranks share their cores, so a step is no stage's to make longer" if found.shares_cores else ""
+
+
 def _sharded(run: Run) -> str:
     return "" if holds_replicas(run) else "only ranks that each hold the whole model must be equal"
 
@@ -258,10 +281,11 @@ _RULES = {
     "recompilation-storm": _Needs("compiling again and again", _compiled),
     "root-resharded": _Needs("FSDP's root gathered twice", partial(_of_modules, _collectives), "torch", _no_fsdp),
     "same-key": _Needs("the same random numbers on all ranks", _random, elsewhere=_one_rank),
-    "small-collectives": _Needs("many small collectives", _collectives),
-    "straggler": _Needs("late ranks", _late, elsewhere=_one_rank),
+    "small-collectives": _Needs("many small collectives", _collectives, elsewhere=_layer_by_layer),
+    "straggler": _Needs("late ranks", _late, elsewhere=_in_line),
     "synced-accumulation": _Needs("gradients reduced in every micro-batch", _collectives, "torch", _no_ddp),
     "synchronous-collectives": _Needs("collectives that XLA runs synchronously", _collectives, "jax", _on_cpu),
     "trace-incomplete": _Needs("incomplete traces", _complete),
+    "uneven-stages": _Needs("stages of unequal work", _balanced, elsewhere=_no_pipeline),
     "unused-search": _Needs("DDP's search for unused parameters", _traced, "torch", _no_ddp),
 }

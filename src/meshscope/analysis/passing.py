@@ -71,9 +71,8 @@ def passing(windows: Round, clock: Mapping[int, str]) -> Passing:
                 ends[pair][kind] = (at, rows)
     found = []
     for pair, sides in sorted(ends.items()):
-        rows = sum(len(rows) for _, rows in sides.values())
         if why := _apart(pair, sides, clock):
-            unmatched[why] += rows
+            unmatched[why] += sum(len(rows) for _, rows in sides.values())
             continue
         passed, left = _matched(windows, *(sides[kind] for kind in PASSES))
         unmatched += left

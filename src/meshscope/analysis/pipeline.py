@@ -2,9 +2,9 @@
 
 With p stages and m micro-batches a stage of GPipe or 1F1B works m of the m + p − 1 turns that a step takes, so that
 (p − 1) / (m + p − 1) of it are the bubble (Huang et al. 2019, GPipe, section 2.3; Narayanan et al. 2021, "Efficient
-Large-Scale Language Model Training on GPU Clusters", section 2.2). With v stretches of blocks on each rank, interleaved,
-a turn is 1/v as long, and it is (p − 1) / (v·m + p − 1) (the same, where both are stated as shares of the time of work:
-(p − 1) / m and (p − 1) / (v·m)). They are of stages that take equally long, pass on without delay and do nothing else.
+Large-Scale Language Model Training on GPU Clusters", section 2.2). Interleaved, with v stretches of blocks on a rank,
+a turn is 1/v as long, and it is (p − 1) / (v·m + p − 1). The latter paper states both as shares of the time of work:
+(p − 1) / m and (p − 1) / (v·m). They are of stages that take equally long, pass on without delay and do nothing else.
 """
 
 from __future__ import annotations
@@ -165,4 +165,3 @@ def balanced_ns(found: Pipeline) -> float:
         return math.nan
     turns = found.chunks * found.micro_batches
     return (longest.compute_ns - found.mean_ns) / turns * (turns + found.stages - 1)
-

@@ -17,7 +17,8 @@ def pipeline_words(found: Pipeline) -> str:
         whom = "a stage waits" if found.is_whole else f"each of {len(found.ranks)} traced stages waits"
         said += f"{whom} {percent(found.wait_frac)} of its step for others, in the mean; "
     turns = found.chunks * found.micro_batches + found.stages - 1
-    return f"{said}equal stages that pass on at once would wait {percent(found.ideal_frac)} ({_formula(found)}, {turns} turns)"
+    ideal = f"{percent(found.ideal_frac)} ({_formula(found)}, {turns} turns)"
+    return f"{said}equal stages that pass on at once would wait {ideal}"
 
 
 def _formula(found: Pipeline) -> str:
@@ -33,7 +34,9 @@ def uneven_words(found: Pipeline) -> str:
     if longest is None or not found.is_uneven:
         return ""
     said = f"stages are uneven: rank {longest.rank} computes {duration(longest.compute_ns)} of a step, "
-    said += f"{percent(found.excess_frac)} more than the mean stage's {duration(found.mean_ns)}, and the others wait for it"
+    said += (
+        f"{percent(found.excess_frac)} more than the mean stage's {duration(found.mean_ns)}, and the others wait for it"
+    )
     return f"{said}; ranks share their cores, so some of that may be the scheduler's" if found.shares_cores else said
 
 

@@ -234,7 +234,8 @@ def _mean_of(
 ) -> Floats:
     """By step the mean of the rows that are ``mine``, NaN where none is."""
     count, total = each(np.add, mine.astype(np.int64)), each(np.add, np.where(mine, values, 0.0))
-    return np.divide(total, count, out=np.full(len(total), math.nan), where=count > 0)
+    means: Floats = np.divide(total, count, out=np.full(len(total), math.nan), where=count > 0)
+    return means
 
 
 def _known(counts: npt.NDArray[np.int64]) -> Floats:

@@ -176,8 +176,8 @@ def _waits(matched: Matched, windows: Round, clocks: dict[int, Clock]) -> list[W
 
 
 def _passing_waits(passed: Passed, windows: Round, clocks: dict[int, Clock]) -> list[WindowWaits]:
-    """Of sender and receiver. Who comes last is told, as the other waits for it; nobody is late: the order of stages, or
-    a ring, is how such a program is meant to run."""
+    """Of sender and receiver. Who comes last is told, as the other waits for it; nobody is late: in a line of stages,
+    or a ring, that is how the program is meant to run."""
     ranks = [windows[at].rank for at in passed.at]
     starts = [windows[at].spans.start_ns[row] for at, row in zip(passed.at, passed.row, strict=True)]
     last_rank = np.where(starts[0] >= starts[1], ranks[0], ranks[1]).astype(np.int32)

@@ -124,6 +124,8 @@ def _even(graph: Graph, found: RoundGraph) -> int | str:
     """Every rank by itself, and of those the median one (the earlier of two): what remains if nobody is waited for."""
     if len(found.ranges) < 2:
         return "only one rank can be seen"
+    if found.is_passing:
+        return "ranks pass on what others go on with, and none of them would get through a step by itself"
     why = _untold(found)
     if why:
         return why

@@ -96,7 +96,8 @@ class Columns:
     ``node`` is the number that autograd gave an operator and its backward function, in a trace with modules only.
     ``memory_*`` are the m allocator events; ``device_type`` is 0 for host memory. ``doubts`` are what mending leaves
     uncertain. ``peer`` is the other rank of a send or receive as it stands: a kernel's is the rank of the job, a call's
-    (``c10d::send``) its number within the group. ``group_ranks`` is what collectives say of their group's ranks, as it stands, by the group's name.
+    (``c10d::send``) its number within the group. ``group_ranks`` is what collectives say of their group's ranks, as it
+    stands, by the group's name.
     """
 
     start_ns: Ints
@@ -167,7 +168,9 @@ PER_ROW = ("start_ns", "dur_ns", "category", "name", "thread", "device", "stream
             "node", "elements", "size_bytes", "collective", "group", "dtype", "peer")  # fmt: skip
 PER_ALLOCATION = ("memory_time_ns", "memory_total_bytes", "memory_device_type", "memory_device")
 _INT32 = frozenset({"category", "name", "thread", "collective", "group", "dtype"})
-_NARROW = frozenset({"device", "stream", "correlation", "node", "elements", "peer"})  # wider only where a number needs it
+_NARROW = frozenset(
+    {"device", "stream", "correlation", "node", "elements", "peer"}
+)  # wider only where a number needs it
 
 
 class Part(dict[str, npt.NDArray[Any]]):

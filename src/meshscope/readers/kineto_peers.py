@@ -1,7 +1,7 @@
 """Between which two ranks a send or a receive passes something: they are its group, in the order of its direction.
 
-A kernel of NCCL's says the other rank outright. A call of gloo's records a number within its process group, and not
-which group: it tells a rank where every group that it may be of gives the same one.
+A kernel of NCCL's says the other rank outright. A call of gloo's records a number within its process group, and the
+file may not say which group: then it tells a rank where every group that it may be of gives the same one.
 """
 
 from __future__ import annotations
@@ -35,10 +35,12 @@ def paired(columns: Columns, told: Told, call: Ints | None, rank: int) -> Column
     number = np.where(says >= 0, columns.peer[says], -1)
     rows, number = rows[number >= 0], number[number >= 0]
     group, groups = columns.group.copy(), list(columns.groups)
-    for code, other in sorted(set(zip(told.collective[rows].tolist(), number.tolist(), strict=True))):
-        peer = other if call is None else _rank(other, rank, columns.metadata)
+    each = np.stack((told.collective[rows], number, columns.group[rows]), axis=1)
+    for code, other, within in np.unique(each, axis=0).tolist():
+        name = columns.groups[within] if within >= 0 else ""
+        peer = other if call is None else _rank(other, rank, name, columns.metadata)
         if peer >= 0:
-            group[rows[(told.collective[rows] == code) & (number == other)]] = len(groups)
+            group[rows[(each == (code, other, within)).all(axis=1)]] = len(groups)
             groups.append(_pair(told.collectives[code], rank, peer))
     return replace(columns, group=group, groups=tuple(groups))
 
@@ -48,14 +50,18 @@ def _pair(collective: str, own: int, other: int) -> str:
     return f"ranks {source} to {target}"
 
 
-def _rank(number: int, own: int, metadata: dict[str, Any]) -> int:
-    """The rank that has a number within its group, by the groups that the file declares; −1 where they differ in it.
+def _rank(number: int, own: int, name: str, metadata: dict[str, Any]) -> int:
+    """The rank that has a number within its group, by those that the file declares; −1 where they differ in it.
+
+    ``name`` is the group's, "" where it is not told.
 
     A group that shares an embedding between the ends of a pipeline (Megatron-LM describes it so, and the bundled
     pipelines do) passes nothing on.
     """
     shared = {str(group.get("pg_name")) for group in _declared(metadata) if _shares_embedding(group)}
-    groups = [group for group in process_groups(metadata) if group.name not in shared and own in group.ranks]
+    declared = process_groups(metadata)
+    named = [group for group in declared if group.name == name and name]
+    groups = named or [group for group in declared if group.name not in shared and own in group.ranks]
     found = {group.ranks[number] for group in groups if number < len(group.ranks)} - {own}
     return found.pop() if len(found) == 1 else -1
 

@@ -95,23 +95,27 @@ def _recording(run: Run) -> dict[str, Any]:
     told, untold = collectives_json(run)
     for what, why in untold:
         _doubt(doubts, what, why)
-    said: dict[str, Any] = {
-        "path": run.path,
-        "framework": run.experiment.framework or None,
-        "strategy": run.experiment.strategy or None,
-        "device_kind": device_kind(run),
-        "outcome": run.ended.outcome if run.ended else "lost" if run.is_lost else None,
-        "ranks": [_rank(run, rank, doubts) for rank in breakdown(run)],
-        "collectives": told,
-        "memory": [_memory(run, rank) for rank in memory(run)],
-        "headroom": headroom_json(run),
-        "out_of_memory": out_of_memory_json(run),
-        "steps": _steps(run, steps(run), doubts),
-        "efficiency": _efficiency(run, doubts),
-        "devices": _devices(run, doubts),
-        "findings": findings_json(run),
-        "looked_for": looked_for_json(run),
-    } | waiting_json(run) | pipeline_json(run)
+    said: dict[str, Any] = (
+        {
+            "path": run.path,
+            "framework": run.experiment.framework or None,
+            "strategy": run.experiment.strategy or None,
+            "device_kind": device_kind(run),
+            "outcome": run.ended.outcome if run.ended else "lost" if run.is_lost else None,
+            "ranks": [_rank(run, rank, doubts) for rank in breakdown(run)],
+            "collectives": told,
+            "memory": [_memory(run, rank) for rank in memory(run)],
+            "headroom": headroom_json(run),
+            "out_of_memory": out_of_memory_json(run),
+            "steps": _steps(run, steps(run), doubts),
+            "efficiency": _efficiency(run, doubts),
+            "devices": _devices(run, doubts),
+            "findings": findings_json(run),
+            "looked_for": looked_for_json(run),
+        }
+        | waiting_json(run)
+        | pipeline_json(run)
+    )
     causes, unexplained = why_json(run)
     said |= causes
     for what, why in unexplained:

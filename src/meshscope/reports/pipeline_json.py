@@ -9,7 +9,7 @@ from meshscope.run import Run
 
 
 def pipeline_json(run: Run) -> dict[str, Any]:
-    """The part ``pipeline``; absent of a run that is none. Shares are of a step; ``ranks`` are those with traced steps."""
+    """The part ``pipeline``; absent of a run that is none. Shares are of a step; ``ranks`` have traced steps."""
     found = pipeline(run)
     return {} if found is None else {"pipeline": _pipeline(found)}
 
@@ -27,7 +27,8 @@ def _pipeline(found: Pipeline) -> dict[str, Any]:
     if longest is not None:
         said["wait_frac"] = found.wait_frac
     if longest is not None and found.is_whole:
-        said["longest"] = {"rank": longest.rank, "excess_frac": found.excess_frac, "mean_compute_ns": round(found.mean_ns)}
+        excess = {"excess_frac": found.excess_frac, "mean_compute_ns": round(found.mean_ns)}
+        said["longest"] = {"rank": longest.rank, **excess}
         said["is_uneven"] = found.is_uneven
     return said
 

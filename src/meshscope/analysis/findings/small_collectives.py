@@ -11,12 +11,12 @@ saved, as far as the calls are exposed: (n − m) α × E/U, where they transfer
 no compute. Since n α is at most U, no more than E can be saved, and nothing of calls that are all under compute. Forty
 calls of 1 ms one after the other cost 39 ms, in pairs 19.5 ms, where their time does not grow with their size.
 
-Calls whose result is needed at once (tensor parallelism) are left out: one waits for the other, and none can be put
-together. XLA's CPU compiler combines all-reduces only: many small calls of another kind are no mistake there. Where
-sizes are not told (XLA without its programs) only all-reduces are looked at: then their bytes are at most those of
-the gradients, and α is what the quickest tenth of the calls take, at most their mean. Fires from eight calls a step
-on, with a mean of less than a megabyte, where that is a thirtieth of the step. A clean step of the bundled DDP or
-pmap has one to six, of more.
+Calls whose result is needed at once (tensor parallelism, by its calls in torch and by the run's options in JAX) are left
+out, and so is what one rank passes on to another: one waits for the other, and none can be put together. XLA's CPU
+compiler combines all-reduces only: many small calls of another kind are no mistake there. Where sizes are not told (XLA
+without its programs) only all-reduces are looked at: then their bytes are at most those of the gradients, and α is what
+the quickest tenth of the calls take, at most their mean. Fires from eight calls a step on, with a mean of less than a
+megabyte, where that is a thirtieth of the step. A clean step of the bundled DDP or pmap has one to six, of more.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ Ints = npt.NDArray[np.int64]
 LARGE_BYTES = 25 << 20
 LEAST_FRAC = 1 / 30
 LEAST_RANGE = 4
+_PASSED_ON = frozenset({"send", "recv", "send_recv", "permute"})
 _QUICKEST_PERCENT = 10
 _GRADIENT_BYTES = 4
 """Gradients are reduced in fp32 by the bundled workloads; in bf16 they would be smaller still."""
@@ -106,8 +107,16 @@ class _Cost:
 
 
 def small_collectives(run: Run) -> tuple[Finding, ...]:
+    if shares_matrices(run):
+        return ()
     found = ((some, _sized(some) or _unsized(some, run)) for some in _calls(run))
     return tuple(finding for some, cost in found if cost is not None for finding in _finding(some, cost, run))
+
+
+def shares_matrices(run: Run) -> bool:
+    """Whether devices of JAX split matrices among them (tensor parallelism), by the options of a workload."""
+    degree = run.experiment.options.get("tensor")
+    return run.experiment.framework == "jax" and isinstance(degree, int) and degree > 1
 
 
 def _finding(found: _Calls, of: _Cost, run: Run) -> tuple[Finding, ...]:
@@ -145,6 +154,8 @@ def _calls(run: Run) -> Iterator[_Calls]:
         for key, rows in _rows(window).items() if window.steps or not has_steps else ():
             found[key].append((window, rows))
     for (name, _), some in found.items():
+        if name in _PASSED_ON:
+            continue
         size_bytes = np.concatenate([window.spans.size_bytes[rows] for window, rows in some])
         if len(size_bytes) < MANY * periods or size_bytes.mean() >= SMALL_BYTES or not is_combined(run, name):
             continue

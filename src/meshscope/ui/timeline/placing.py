@@ -16,7 +16,7 @@ _EXPOSED = (
     "exposed-tail", "no-overlap", "small-collectives", "collectives-differ", "synchronous-collectives",
     "synced-accumulation", "root-resharded", "exposed-gathers",
 )  # fmt: skip
-_OTHERS_WAIT = ("straggler", "ragged-batch", "memory-imbalance")
+_OTHERS_WAIT = ("straggler", "uneven-stages", "ragged-batch", "memory-imbalance")
 _IDLE = ("host-bound", "launch-bound", "input-bound")
 _AROUND = 4
 
