@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 from made_spans import Made
-from staged import MS, first, last, ops, receives, sends, stage, staged
+from meeting import met, run_of
+from staged import MS, OPTIONS, ops, receives, sends, stage, staged
 
 from meshscope.analysis.collectives import CollectiveTotal, collectives
 from meshscope.analysis.critical_path import critical_paths
@@ -95,6 +97,10 @@ def test_the_path_goes_from_a_receiver_to_the_rank_that_sends() -> None:
     assert "no_straggler" not in {one.name for one in found.what_ifs}
 
 
-def test_a_stage_whose_all_reduce_the_other_end_waits_for_is_no_straggler() -> None:
-    windows = [stage(rank, spans, steps=[(0, 18 * MS)]) for rank, spans in enumerate((first(), last()))]
-    assert stragglers(staged(*windows)) == ()
+def test_a_stage_that_comes_last_to_every_all_reduce_is_no_straggler() -> None:
+    """The first stage takes the last backward pass, and the last waits for it to add up the embedding's gradient."""
+    arrival = np.tile(np.arange(1, 21) * 100 * MS, (2, 1))
+    arrival[0] += 20 * MS
+    windows = met(arrival, MS, steps=list(range(20)), host="node")
+    assert [one.rank for one in stragglers(run_of(windows, strategy="mine"))] == [0]
+    assert stragglers(run_of(windows, strategy="pp-1f1b", options=OPTIONS)) == ()

@@ -11,7 +11,7 @@ from staged import MS, OPTIONS, first, last, ops, receives, sends, stage, staged
 
 from meshscope.analysis.looked_for import looked_for
 from meshscope.analysis.pipeline import balanced_ns, ideal_frac, pipeline
-from meshscope.analysis.pipeline_words import pipeline_words, staged_words, uneven_words
+from meshscope.analysis.pipeline_words import pipeline_words, uneven_words
 from meshscope.analysis.rank_waits import rank_waits
 from meshscope.recording.entries import MemoryMeasured
 from meshscope.run import Run
@@ -70,17 +70,20 @@ def test_before_a_trace_is_read_the_ideal_is_known_and_nothing_else() -> None:
 def test_the_words_have_the_formula_with_the_chunks_of_an_interleaved_schedule() -> None:
     found = pipeline(staged(options=OPTIONS | {"schedule": "interleaved"}))
     assert found is not None
-    assert "interleaved 1F1B over 2 stages and 2 micro-batches: a stage waits 33.3 % of its step for others" in (
-        said_words := staged_words(found)
+    assert pipeline_words(found) == (
+        "interleaved 1F1B over 2 stages and 2 micro-batches: a stage waits 33.3 % of its step for others, in the mean; "
+        "equal stages that pass on at once would wait 20.0 % (1 / (2 × 2 + 1), 5 turns)"
     )
-    assert "20.0 % (1 / (2 × 2 + 1), 5 turns)" in said_words
-    assert "rank 0: 33.3 %, 1: 33.3 %" in said_words
 
 
-def test_the_panel_of_waiting_tells_the_bubble_and_no_straggler() -> None:
+def test_the_panel_of_waiting_tells_the_bubble_of_each_stage_and_no_straggler() -> None:
     found = rank_waits(staged())
-    assert found.words.startswith("GPipe over 2 stages and 2 micro-batches: a stage waits 33.3 %")
+    assert found.words == (
+        "stages wait 33.3 % of their step (rank 0: 33.3 %, 1: 33.3 %); even ones that pass on at once would wait "
+        "33.3 %; GPipe over 2 stages × 2 micro-batches"
+    )
     assert not found.is_bad
+    assert [one.late_frac.tolist() for one in found.rows] == [[0], [0]]
 
 
 LONG = (

@@ -12,6 +12,7 @@ import pytest
 from drawn import run as folded
 from drawn import timeline
 from made_spans import kernel, window
+from staged import staged
 
 from meshscope.analysis.explaining import explainable, explanations, groups
 from meshscope.analysis.explaining.figure import OPERATIONS, Figure
@@ -113,6 +114,9 @@ UNEXPLAINED = {
     r"xla\.collectives\[\d+\]\.(asynchronous|synchronous|untold|combined|in_commands)": "how the compiler runs them",
     r"xla\.collectives\[\d+\]\.longest\[\d+\]\..*": "explained by operations.NAME",
     r"critical_path\[\d+\]\.((ranks|steps)\[\d+\]|what_ifs\[\d+\]\.bucket_bytes)": "which ranks, steps and sizes",
+    r"pipeline\.(stages|micro_batches|chunks)": "factors in the formula of pipeline.ideal",
+    r"pipeline\.ranks\[\d+\]\.(rank|steps|(step|compute|rest)_ns)": "which rank and steps; span and compute",
+    r"pipeline\.longest\..*": "compute of each rank, and the mean of them",
     r"compilation\.(programs|from_cache|rank|recompiling_steps\[\d+\]|traced\[.*)": "counts, and which steps",
     r"compilation\.recompilations\[\d+\]\.(step|ranks\[\d+\]|stage_ns\..*)": "parts of compilation.again",
 }
@@ -171,6 +175,12 @@ def recorded() -> tuple[Run, ...]:
 
 def test_the_parts_of_every_number_add_up_to_the_json_of_the_bundled_recording(recorded: tuple[Run, ...]) -> None:
     assert agree(recorded) > 800
+
+
+def test_the_parts_of_every_number_of_a_pipeline_add_up_and_none_is_unexplained() -> None:
+    runs = (staged(),)
+    assert agree(runs) > 40
+    assert unexplained(runs[0], runs) == []
 
 
 def test_rows_of_the_table_of_kinds_add_up_to_what_it_shows(recorded: tuple[Run, ...]) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meshscope.analysis.parts import per_run
+from meshscope.analysis.pipeline import is_pipeline
 from meshscope.analysis.waiting import Waiting, waiting
 from meshscope.run import Run
 
@@ -35,9 +36,10 @@ class Lateness:
     """``late_ns`` (ranks, steps), NaN where unknown; both empty where nothing is known.
 
     ``source`` says of what: ``collectives`` (how much later a rank came to the collectives of the step than the median
-    rank did, summed over them), ``steps`` (how much later it ended the step, by the journal) or ``input`` (how much
-    longer it waited for its batch). ``step_ns`` (steps,) is how long the step took, NaN where unknown, and ``hosts``
-    names the machine of each rank, "" where untold.
+    rank did, summed over them; in a pipeline nobody did, since its stages come after one another by design), ``steps``
+    (how much later it ended the step, by the journal) or ``input`` (how much longer it waited for its batch).
+    ``step_ns`` (steps,) is how long the step took, NaN where unknown, and ``hosts`` names the machine of each rank, ""
+    where untold.
     """
 
     source: str
@@ -87,6 +89,8 @@ def _of_collectives(run: Run, found: Waiting) -> Lateness:
     rank = np.repeat([one for one, _ in told], [len(waits.row) for _, waits in told])
     step = np.concatenate([waits.step for _, waits in told])
     late_ns = np.concatenate([waits.late_ns for _, waits in told])
+    if is_pipeline(run):
+        late_ns = np.zeros_like(late_ns)
     is_stepped = step != NO_STEP
     if is_stepped.any():
         rank, step, late_ns = rank[is_stepped], step[is_stepped], late_ns[is_stepped]

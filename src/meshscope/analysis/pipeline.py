@@ -13,14 +13,17 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from meshscope.analysis.breakdown import breakdown
 from meshscope.analysis.parts import per_run, per_window
 from meshscope.analysis.standing import shares_cores
-from meshscope.intervals import difference, union
+from meshscope.intervals import Intervals, difference, union
 from meshscope.run import Run
 from meshscope.spans import Kind, Window
 from meshscope.units import ratio
+
+Ints = npt.NDArray[np.int64]
 
 CHUNKS = {"gpipe": 1, "1f1b": 1, "interleaved": 2}
 """Stretches of blocks on each rank, by schedule."""
@@ -38,10 +41,10 @@ class Stage:
     """
 
     rank: int
-    step_ns: float
-    compute_ns: float
-    wait_ns: float
-    rest_ns: float
+    step_ns: int
+    compute_ns: int
+    wait_ns: int
+    rest_ns: int
     steps: int
 
     @property
@@ -121,7 +124,7 @@ def pipeline(run: Run) -> Pipeline | None:
     waits: dict[int, int] = {}
     for window in run.windows:
         if window.device_kind != "none" and window.steps:
-            waits[window.rank] = waits.get(window.rank, 0) + _waits_ns(window)
+            waits[window.rank] = waits.get(window.rank, 0) + waits_of(window).total_ns
     known = [rank for rank in breakdown(run) if rank.per_step is not None and rank.rank in waits]
     return Pipeline(
         schedule=schedule,
@@ -139,23 +142,27 @@ def pipeline(run: Run) -> Pipeline | None:
 
 
 def _stage(rank: int, step_ns: int, compute_ns: int, waits_ns: int, count: int) -> Stage:
-    wait_ns = waits_ns / count
+    wait_ns = round(waits_ns / count)
     return Stage(rank, step_ns, compute_ns, wait_ns, step_ns - compute_ns - wait_ns, count)
 
 
-@per_window
-def _waits_ns(window: Window) -> int:
-    """When a window's rank computes nothing and waits for others, in its complete steps.
+def waiting_rows(window: Window) -> Ints:
+    """The spans in which a rank waits for others, as rows.
 
     On CPU a send is no waiting: its span goes on until its caller looks. A GPU can do nothing else in that stream.
     """
     spans = window.spans
     left_out = ("send",) if window.device_kind == "cpu" else ()
     counts = np.array([name not in left_out for name in (*spans.collectives, "")], dtype=bool)
-    rows = np.flatnonzero((spans.kind == Kind.COLLECTIVE) & counts[spans.collective])
+    return np.flatnonzero((spans.kind == Kind.COLLECTIVE) & counts[spans.collective])
+
+
+@per_window
+def waits_of(window: Window) -> Intervals:
+    """When a window's rank computes nothing and waits for others, in its complete steps."""
+    spans, rows = window.spans, waiting_rows(window)
     in_steps = union(window.step_ns[:, 0], window.step_ns[:, 1])
-    alone = difference(union(spans.start_ns[rows], spans.end_ns[rows]), spans.busy(Kind.COMPUTE))
-    return (alone & in_steps).total_ns
+    return difference(union(spans.start_ns[rows], spans.end_ns[rows]), spans.busy(Kind.COMPUTE)) & in_steps
 
 
 def balanced_ns(found: Pipeline) -> float:

@@ -41,9 +41,13 @@ def uneven_words(found: Pipeline) -> str:
 
 
 def staged_words(found: Pipeline) -> str:
-    """Both in a sentence, with the share of each stage where they are few."""
-    said = pipeline_words(found)
-    if 0 < len(found.ranks) <= FEW_STAGES:
-        said += f"; rank {', '.join(f'{one.rank}: {percent(one.wait_frac)}' for one in found.ranks)}"
+    """What stages wait first, each of them where they are few; then whether they are even, and what they are."""
+    over = f"{_NAMES[found.schedule]} over {found.stages} stages × {found.micro_batches} micro-batches"
+    if not found.ranks:
+        return pipeline_words(found)
+    each = ", ".join(f"{one.rank}: {percent(one.wait_frac)}" for one in found.ranks)
+    said = f"stages wait {percent(found.wait_frac)} of their step"
+    said += f" (rank {each})" if len(found.ranks) <= FEW_STAGES else ""
+    said += f"; even ones that pass on at once would wait {percent(found.ideal_frac)}"
     uneven = uneven_words(found)
-    return f"{said}; {uneven}" if uneven else said
+    return f"{said}; {uneven}; {over}" if uneven else f"{said}; {over}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from meshscope.analysis.pipeline import Pipeline, Stage, pipeline
@@ -34,6 +35,4 @@ def _pipeline(found: Pipeline) -> dict[str, Any]:
 
 
 def _stage(one: Stage) -> dict[str, Any]:
-    times = {"step_ns": one.step_ns, "compute_ns": one.compute_ns, "wait_ns": one.wait_ns, "rest_ns": one.rest_ns}
-    whole = {name: round(value) for name, value in times.items()}
-    return {"rank": one.rank, **whole, "wait_frac": one.wait_frac, "steps": one.steps}
+    return asdict(one) | {"wait_frac": one.wait_frac}
