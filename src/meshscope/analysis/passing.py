@@ -1,8 +1,9 @@
 """What one rank sends and another receives, matched: the k-th send of a pair of ranks is its k-th receive.
 
-A receiver that asks before the sender has sent waits for what the sender still computes; what is left, until both are
-done with it, is transfer. A rank that looks late whether it is done makes that longer than the network took: gloo's
-span ends when its caller looks.
+A receiver that asks before the sender has sent waits for what the sender still computes; what is left, until one of
+them is done with it, is transfer. A rank that looks late whether it is done makes that longer than the network took:
+gloo's span ends when its caller looks. It begins when the call that it carries out has ended, by when all may have been
+received: what tells when a rank comes is the call.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from meshscope.analysis.clocks import LOOSE_NS
 from meshscope.analysis.rounds import Round
-from meshscope.spans import Kind, Window
+from meshscope.spans import Kind, SpanTable, Window
 
 Ints = npt.NDArray[np.int64]
 
@@ -33,14 +34,14 @@ CONTRADICTION = "a receive was done before its send began"
 
 @dataclass(frozen=True, eq=False)
 class Passed:
-    """k messages of one pair, as columns of shape (k,): ``row`` of ``at``'s spans, sender first in both.
+    """k messages of one pair, as columns of shape (k,): ``row`` of ``at``'s spans, sender first in all.
 
-    ``begun_ns`` is when both had come, ``done_ns`` when the first of them was done.
+    ``came_ns`` is when each of them came, ``done_ns`` when the first of them was done.
     """
 
     at: tuple[int, int]
     row: tuple[Ints, Ints]
-    begun_ns: Ints
+    came_ns: tuple[Ints, Ints]
     done_ns: Ints
     step: Ints
 
@@ -111,15 +112,23 @@ def _matched(windows: Round, sent: tuple[int, Ints], received: tuple[int, Ints])
         if len(mine) != len(theirs) or _differ(source.size_bytes[mine], target.size_bytes[theirs]):
             left[UNEQUAL] += len(mine) + len(theirs)
             continue
-        is_sound = target.end_ns[theirs] + LOOSE_NS >= source.start_ns[mine]
+        is_sound = target.end_ns[theirs] + LOOSE_NS >= _came_ns(source, mine)
         left[CONTRADICTION] += 2 * int((~is_sound).sum())
         rows[0].append(mine[is_sound])
         rows[1].append(theirs[is_sound])
     mine, theirs = (np.concatenate([np.empty(0, dtype=np.int64), *side]).astype(np.int64) for side in rows)
-    begun_ns = np.maximum(source.start_ns[mine], target.start_ns[theirs])
-    done_ns = np.maximum(np.minimum(source.end_ns[mine], target.end_ns[theirs]), begun_ns)
+    came_ns = _came_ns(source, mine), _came_ns(target, theirs)
+    done_ns = np.maximum(np.minimum(source.end_ns[mine], target.end_ns[theirs]), np.maximum(*came_ns))
     step = source.step[mine].astype(np.int64)
-    return Passed((sent[0], received[0]), (mine, theirs), begun_ns, done_ns, step), left
+    return Passed((sent[0], received[0]), (mine, theirs), came_ns, done_ns, step), left
+
+
+def _came_ns(spans: SpanTable, rows: Ints) -> Ints:
+    """When the call of each began, where the span names it; else when the span did."""
+    link = spans.link[rows]
+    is_call = (link >= 0) & (spans.start_ns[link] < spans.start_ns[rows])
+    came_ns: Ints = np.where(is_call, spans.start_ns[link], spans.start_ns[rows])
+    return came_ns
 
 
 def _differ(sent_bytes: Ints, received_bytes: Ints) -> bool:

@@ -179,23 +179,27 @@ def _passing_waits(passed: Passed, windows: Round, clocks: dict[int, Clock]) -> 
     """Of sender and receiver. Who comes last is told, as the other waits for it; nobody is late: in a line of stages,
     or a ring, that is how the program is meant to run."""
     ranks = [windows[at].rank for at in passed.at]
-    starts = [windows[at].spans.start_ns[row] for at, row in zip(passed.at, passed.row, strict=True)]
-    last_rank = np.where(starts[0] >= starts[1], ranks[0], ranks[1]).astype(np.int32)
-    last_rank[starts[0] == starts[1]] = -1
-    return [
-        WindowWaits(
-            row=row,
-            start_ns=start_ns,
-            end_ns=np.maximum(passed.done_ns, start_ns),
-            wait_ns=np.minimum(passed.begun_ns, np.maximum(passed.done_ns, start_ns)) - start_ns,
-            late_ns=np.zeros(len(row), dtype=np.int64),
-            last_rank=last_rank,
-            ranks=np.full(len(row), 2, dtype=np.int32),
-            step=passed.step,
-            clock=clocks.get(windows[at].rank, CLOCK),
+    begun_ns = np.maximum(*passed.came_ns)
+    last_rank = np.where(passed.came_ns[0] >= passed.came_ns[1], ranks[0], ranks[1]).astype(np.int32)
+    last_rank[passed.came_ns[0] == passed.came_ns[1]] = -1
+    found = []
+    for at, row in zip(passed.at, passed.row, strict=True):
+        start_ns = windows[at].spans.start_ns[row]
+        end_ns = np.maximum(passed.done_ns, start_ns)
+        found.append(
+            WindowWaits(
+                row=row,
+                start_ns=start_ns,
+                end_ns=end_ns,
+                wait_ns=np.clip(begun_ns - start_ns, 0, end_ns - start_ns),
+                late_ns=np.zeros(len(row), dtype=np.int64),
+                last_rank=last_rank,
+                ranks=np.full(len(row), 2, dtype=np.int32),
+                step=passed.step,
+                clock=clocks.get(windows[at].rank, CLOCK),
+            )
         )
-        for at, row, start_ns in zip(passed.at, passed.row, starts, strict=True)
-    ]
+    return found
 
 
 def _joined(parts: list[WindowWaits]) -> WindowWaits:

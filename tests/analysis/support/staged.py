@@ -27,18 +27,22 @@ def ops(start_ms: float, end_ms: float) -> Made:
     return Made(Kind.COMPUTE, "main", round(start_ms * MS), round(end_ms * MS), "aten::mm")
 
 
-def sends(start_ms: float, end_ms: float, pair: str = "ranks 0 to 1", *, size_bytes: int = 4096) -> Made:
-    return _passes("send", start_ms, end_ms, pair, size_bytes)
+def sends(
+    start_ms: float, end_ms: float, pair: str = "ranks 0 to 1", *, size_bytes: int = 4096, before_ns: int = 0
+) -> Made:
+    return _passes("send", start_ms, end_ms, pair, size_bytes, before_ns)
 
 
-def receives(start_ms: float, end_ms: float, pair: str = "ranks 0 to 1", *, size_bytes: int = 4096) -> Made:
-    return _passes("recv", start_ms, end_ms, pair, size_bytes)
+def receives(
+    start_ms: float, end_ms: float, pair: str = "ranks 0 to 1", *, size_bytes: int = 4096, before_ns: int = 0
+) -> Made:
+    return _passes("recv", start_ms, end_ms, pair, size_bytes, before_ns)
 
 
-def _passes(kind: str, start_ms: float, end_ms: float, pair: str, size_bytes: int) -> Made:
-    """A span of gloo's on the thread that asks for it, carrying out the call that asked 1 ns before."""
+def _passes(kind: str, start_ms: float, end_ms: float, pair: str, size_bytes: int, before_ns: int) -> Made:
+    """A span of gloo's on the thread that asks for it, and the call that asked ``before_ns`` before, where it did."""
     start, end = round(start_ms * MS), round(end_ms * MS)
-    call = Made(Kind.LAUNCH, "main", max(start - 1, 0), start, f"c10d::{kind}")
+    call = Made(Kind.LAUNCH, "main", start - before_ns, start, f"c10d::{kind}") if before_ns else None
     return Made(
         Kind.COLLECTIVE, "main", start, end, f"gloo:{kind}", call, collective=kind, size_bytes=size_bytes, group=pair
     )
