@@ -45,8 +45,9 @@ def command(*, strategies: tuple[str, ...], out: Path | None, headless: bool, **
     """Run STRATEGIES one after another on the same model, batch and data, and record each.
 
     \b
-    Strategies: ddp, zero1, fsdp, fsdp1, hsdp, tp, fsdp-tp, cp, dp (PyTorch);
-    pmap, shard-map, pjit, pjit-dp (JAX);
+    Strategies: ddp, zero1, fsdp, fsdp1, hsdp, tp, fsdp-tp, cp, dp,
+    pp-gpipe, pp-1f1b, pp-interleaved (PyTorch);
+    pmap, shard-map, shard-map-fsdp, pjit, pjit-dp, pjit-tp, pjit-2d, jax-pp (JAX);
     single (one device of each).
     Without any: ddp fsdp pmap pjit. Exit code 1 when one of them failed.
     """

@@ -6,6 +6,7 @@ import math
 
 from meshscope.analysis.imbalance import MemoryImbalance, memory_imbalance
 from meshscope.analysis.lateness import NO_STEP, Lateness, collective_lateness, input_lateness, pattern
+from meshscope.analysis.pipeline import pipeline
 from meshscope.analysis.slow_steps import input_waits, slow_steps
 from meshscope.analysis.stragglers import stragglers
 from meshscope.analysis.waiting import waiting
@@ -32,7 +33,8 @@ def waiting_lines(run: Run) -> list[str]:
     lines += _input(run)
     lines += _slow(run)
     imbalance = memory_imbalance(run)
-    return lines + (_memory(imbalance) if imbalance is not None and imbalance.is_material else [])
+    is_staged = pipeline(run) is not None
+    return lines + (_memory(imbalance, is_staged=is_staged) if imbalance is not None and imbalance.is_material else [])
 
 
 def _lateness(found: Lateness) -> list[str]:
@@ -80,7 +82,8 @@ def _slow(run: Run) -> list[str]:
     return wrapped(said, hanging="  ")
 
 
-def _memory(found: MemoryImbalance) -> list[str]:
-    said = f"memory is uneven: rank {found.fullest} peaks at {size(found.peak_bytes)}, {percent(found.frac)} above the "
+def _memory(found: MemoryImbalance, *, is_staged: bool) -> list[str]:
+    uneven = "memory of the stages is uneven, partly by design" if is_staged else "memory is uneven"
+    said = f"{uneven}: rank {found.fullest} peaks at {size(found.peak_bytes)}, {percent(found.frac)} above the "
     said += f"median rank's {size(found.median_bytes)}; rank {found.emptiest} at {size(found.least_bytes)}"
     return wrapped(said, hanging="  ")
