@@ -1,4 +1,4 @@
-"""Pipelines and meshes of two axes, recorded for real: which ranks meet, over how many bytes, and how long they wait."""
+"""Pipelines and meshes of two axes, recorded for real: which ranks meet, over how many bytes, how long they wait."""
 
 from __future__ import annotations
 
