@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def data_ranks(options: Options, ranks: int) -> int:
-    """Slices of the batch: ranks that share each layer or each sequence, or are stages of a pipeline, have one together.
+    """Slices of the batch: ranks that share each layer or sequence, or are stages of a pipeline, have one together.
 
     These are consecutive: with two to a layer they are 0 and 1, 2 and 3, and so on.
     """

@@ -53,7 +53,9 @@ KINDS: dict[str, Kind] = {
         "unsynced gradients",
         "gradients are not averaged, so that every rank trains a model of its own",
         not_in=_SINGLES
-        | dict.fromkeys((*_SHARDED, "fsdp-tp", "shard-map-fsdp"), "a rank has its shard's gradients by the reduce-scatter")
+        | dict.fromkeys(
+            (*_SHARDED, "fsdp-tp", "shard-map-fsdp"), "a rank has its shard's gradients by the reduce-scatter"
+        )
         | {"tp": "each rank has the gradients of its own parameters, and averages none"}
         | _OTHER_LAYERS
         | dict.fromkeys(_PJIT, _PLACED),

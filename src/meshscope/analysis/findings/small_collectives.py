@@ -11,12 +11,12 @@ saved, as far as the calls are exposed: (n − m) α × E/U, where they transfer
 no compute. Since n α is at most U, no more than E can be saved, and nothing of calls that are all under compute. Forty
 calls of 1 ms one after the other cost 39 ms, in pairs 19.5 ms, where their time does not grow with their size.
 
-Calls whose result is needed at once (tensor parallelism, by its calls in torch and by the run's options in JAX) are left
-out, and so is what one rank passes on to another: one waits for the other, and none can be put together. XLA's CPU
-compiler combines all-reduces only: many small calls of another kind are no mistake there. Where sizes are not told (XLA
-without its programs) only all-reduces are looked at: then their bytes are at most those of the gradients, and α is what
-the quickest tenth of the calls take, at most their mean. Fires from eight calls a step on, with a mean of less than a
-megabyte, where that is a thirtieth of the step. A clean step of the bundled DDP or pmap has one to six, of more.
+Calls whose result is needed at once (tensor parallelism, by its calls in torch and by the run's options in JAX) are
+left out, and so is what one rank passes on to another: one waits for the other, and none can be put together. XLA's
+CPU compiler combines all-reduces only: many small calls of another kind are no mistake there. Where sizes are not told
+(XLA without its programs) only all-reduces are looked at: then their bytes are at most those of the gradients, and α is
+what the quickest tenth of the calls take, at most their mean. Fires from eight calls a step on, with a mean of less
+than a megabyte, where that is a thirtieth of the step. A clean step of the bundled DDP or pmap has one to six, of more.
 """
 
 from __future__ import annotations
