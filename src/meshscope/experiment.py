@@ -15,7 +15,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``device_kind`` is ``"cpu"``, ``"gpu"`` or ``"tpu"`` as planned; ``options`` are the workload's own
     (model, batch, steps, …); ``threads_per_rank`` is 0 where the framework decides. ``cores`` are those that the run
     may use, of the ``host_cores`` that the machine has (0: not recorded). ``faults`` were put in on purpose, each in a
-    few words: what such a run shows is theirs.
+    few words: what such a run shows is theirs. ``seen`` is the strategy that was recognized in a user's own script,
+    whose ``strategy`` is its name; "" for a workload and until it is recognized.
     """
 
     t0_unix_ns: int
@@ -40,7 +41,13 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     devices: list[str] = []
     command: list[str] = []
     faults: list[str] = []
+    seen: str = ""
     format: int = FORMAT
+
+    @property
+    def approach(self) -> str:
+        """The strategy as rules know it: ddp, fsdp, …, whether a workload declares it or a script shows it."""
+        return self.seen or self.strategy
 
 
 class PlannedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -128,7 +128,7 @@ def steps(run: Run) -> Steps:
         median_ns=median_ns,
         p95_ns=float(np.percentile(duration_ns[measured], 95)) if measured.any() else math.nan,
         spread_ns=_spread(duration_ns[measured]),
-        first_ns=float(duration_ns[0]),
+        first_ns=float(duration_ns[0]) if series.number[0] == 0 else math.nan,
         samples_per_s=_median(series.samples[measured] / duration_ns[measured] * NS_PER_S),
         samples_per_s_spread=_spread(series.samples[measured] / duration_ns[measured] * NS_PER_S),
         tokens_per_s=_median(series.tokens[measured] / duration_ns[measured] * NS_PER_S),

@@ -68,11 +68,11 @@ def start(folder: Path, planned: Plan) -> int:
 
     Raises LaunchError when the folder cannot be made and InputError when it holds a run; nothing is started then.
     """
-    line = [sys.executable, "-m", "meshscope.capture.supervisor", str(folder)]
+    # -P and not PYTHONSAFEPATH, which a user's own command would inherit.
+    line = [sys.executable, "-P", "-m", "meshscope.capture.supervisor", str(folder)]
     with places.made(folder, planned) as log:
         child = subprocess.Popen(
             line,
-            env=os.environ | {"PYTHONSAFEPATH": "1"},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

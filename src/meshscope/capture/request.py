@@ -35,7 +35,8 @@ class Request:
     ``options`` are further flags of the workloads as they stand on a command line. ``workloads`` is the folder
     of scripts ("" for the bundled ones). A rank that makes no step for ``patience_s`` (or ten times its longest
     step, whichever is longer) has hung; importing, compiling and stopping the profiler may take
-    ``startup_patience_s``. Every ``check_every`` steps ranks leave fingerprints (0: never).
+    ``startup_patience_s``. Every ``check_every`` steps ranks leave fingerprints (0: never). ``command`` is a user's
+    own, to run instead of any workload.
     """
 
     strategies: tuple[str, ...]
@@ -50,6 +51,7 @@ class Request:
     patience_s: float = 120.0
     startup_patience_s: float = 600.0
     check_every: int = 10
+    command: tuple[str, ...] = ()
 
     def flags(self) -> list[str]:
         """The workload's own flags, those of ``options`` last, so that they win."""

@@ -74,7 +74,7 @@ class Member:
 
 @dataclass
 class Roster:
-    """The ranks of one recording and the journals they write."""
+    """The ranks of one recording and the journals they write; with 0 ranks, those that announce themselves."""
 
     recording: Path
     ranks: int
@@ -95,6 +95,8 @@ class Roster:
         entries.sort(key=lambda entry: entry.t_ns)
         for entry in entries:
             rank = getattr(entry, "rank", -1)
+            if not self.ranks and isinstance(entry, RankStarted) and rank >= 0:
+                self.members.setdefault(rank, Member(rank))
             if rank in self.members:
                 self.members[rank].fold(entry)
         return entries
@@ -107,7 +109,7 @@ class Roster:
     @property
     def is_over(self) -> bool:
         """Whether every rank has said its last word."""
-        return all(member.ended is not None for member in self.members.values())
+        return bool(self.members) and all(member.ended is not None for member in self.members.values())
 
     @property
     def leading(self) -> list[Member]:
@@ -116,7 +118,7 @@ class Roster:
         for _, member in sorted(self.members.items()):
             if member.process is not None:
                 found.setdefault(member.process.pid, member)
-        return list(found.values()) or [self.members[0]]
+        return list(found.values()) or list(self.members.values())[:1]
 
     def pids(self) -> dict[int, int]:
         """Rank → process id; the ranks of one process appear once, as the first of them."""

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
+import time
 import types
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from meshscope.capture import commands, machine
+from meshscope.capture.own import running as own
 from meshscope.capture.request import Request, from_plain
 from meshscope.capture.running import Running
 from meshscope.errors import MeshscopeError
 from meshscope.experiment import Plan, PlannedRun
 from meshscope.recording.control import Ask, Asked
-from meshscope.recording.entries import Ended, Log, Phase, RankStarted
+from meshscope.recording.entries import Ended, Entry, Log, Phase, RankStarted
 from meshscope.recording.journal import Journal
 from meshscope.recording.layout import read_plan
 
@@ -49,14 +54,29 @@ class Stop:
     def is_asked(self) -> bool:
         return bool(self.reason)
 
+    # What a user's own command needs; ``own.passing`` is the same for a command in the foreground.
 
-def supervise(folder: Path) -> int:
-    """Carry out the plan in ``folder``. The exit code."""
+    keeps_output = True
+    heard = ""
+
+    def around(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def begun(self) -> None:
+        return
+
+    def wait(self, seconds: float, child: subprocess.Popen[bytes]) -> None:
+        del child
+        time.sleep(seconds)
+
+
+def supervise(folder: Path, stop: Stop | None = None, say: Callable[[Entry], None] = lambda _: None) -> int:
+    """Carry out the plan in ``folder``. The exit code. ``say`` hears what a user's own command shows."""
     plan = read_plan(folder)
     if plan is None:
         print(f"{folder} has no plan.json", file=sys.stderr)
         return 1
-    stop = Stop(folder)
+    stop = stop or Stop(folder)
     stop.listen()
     journal = Journal(folder, "supervisor", t0_unix_ns=plan.t0_unix_ns)
     journal.append(
@@ -66,14 +86,14 @@ def supervise(folder: Path) -> int:
     )
     for note in plan.notes:
         journal.append(Log(t_ns=journal.now_ns(), level="warning", text=note))
-    ends = _all(folder, plan, stop, journal)
+    ends = _all(folder, plan, stop, journal, say)
     ended = _summed(ends, stop, journal.now_ns())
     journal.append(ended)
     journal.close()
     return 1 if ended.outcome == "failed" else 0
 
 
-def _all(folder: Path, plan: Plan, stop: Stop, journal: Journal) -> dict[str, Ended]:
+def _all(folder: Path, plan: Plan, stop: Stop, journal: Journal, say: Callable[[Entry], None]) -> dict[str, Ended]:
     request = from_plain(plan.request)
     ends: dict[str, Ended] = {}
     for planned in plan.runs:
@@ -81,16 +101,18 @@ def _all(folder: Path, plan: Plan, stop: Stop, journal: Journal) -> dict[str, En
         if stop.is_asked():
             break
         journal.append(Phase(t_ns=journal.now_ns(), rank=-1, phase="launching", detail=planned.strategy))
-        ended = ends[planned.strategy] = _one(folder, request, planned, stop)
+        ended = ends[planned.strategy] = _one(folder, request, planned, stop, say)
         level = "error" if ended.outcome == "failed" else "info"
         text = f"{planned.strategy}: {ended.outcome}" + (f", {ended.why}" if ended.why else "")
         journal.append(Log(t_ns=journal.now_ns(), level=level, text=text))
     return ends
 
 
-def _one(folder: Path, request: Request, planned: PlannedRun, stop: Stop) -> Ended:
+def _one(folder: Path, request: Request, planned: PlannedRun, stop: Stop, say: Callable[[Entry], None]) -> Ended:
     recording = folder / planned.folder
     try:
+        if request.command:
+            return own.carried_out(recording, request, planned, stop, say)
         running = Running(
             recording=recording,
             request=request,

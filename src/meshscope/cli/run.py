@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from meshscope.cli import options
+from meshscope.cli import options, own
 
 FOUR = ("ddp", "fsdp", "pmap", "pjit")
 
 
-@click.command("run")
-@click.argument("strategies", nargs=-1, metavar="[STRATEGY]...")
+@click.command("run", cls=own.OrCommand)
+@click.argument("strategies", nargs=-1, metavar="[STRATEGY]... [-- COMMAND...]")
 @click.option("--model", default="tiny", show_default=True, help="Preset: tiny, 125m, 350m or 1.3b.")
 @click.option("--ranks", type=click.IntRange(min=1), default=None, help="Ranks (default: all GPUs, else CPU ranks).")
 @click.option("--steps", type=click.IntRange(min=1), default=60, show_default=True, help="Training steps of each.")
@@ -50,7 +50,14 @@ def command(*, strategies: tuple[str, ...], out: Path | None, headless: bool, **
     pmap, shard-map, shard-map-fsdp, pjit, pjit-dp, pjit-tp, pjit-2d, jax-pp (JAX);
     single (one device of each).
     Without any: ddp fsdp pmap pjit. Exit code 1 when one of them failed.
+
+    \b
+    meshscope run -- torchrun --nproc_per_node 2 train.py …
+    records your own command as it is, with any of --out, --window, --every, --budget and the screen's options before
+    the --. The exit code is then the command's.
     """
+    if (command := own.given()) is not None:
+        return own.launch(command, out, headless=headless, given=given)
     return launch(strategies or FOUR, out, headless=headless, given=given)
 
 
@@ -72,23 +79,31 @@ def launch(strategies: tuple[str, ...], out: Path | None, *, headless: bool, giv
 
 def request(strategies: tuple[str, ...], out: Path | None, given: dict[str, Any]) -> Any:
     """The capture's request from what stood on the command line; ``given`` is used up."""
-    from meshscope.capture.request import Request, Windows
+    from meshscope.capture.request import Request
 
-    windows = {"active": given.pop("window"), "wait": None, "budget_frac": given.pop("budget")}
-    every = given.pop("every")
-    if every is not None:
-        # From window to window: the steps between them, the profiler's warm-up and the window itself.
-        windows["wait"] = max(every - (windows["active"] or Windows.active) - Windows.warmup, 0)
+    found = windows(given)
     if given.pop("baseline"):
         strategies = (*strategies, "single")
-    own = {name: given.pop(name) for name in ("model", "ranks", "steps", "batch")}
+    numbers = {name: given.pop(name) for name in ("model", "ranks", "steps", "batch")}
     patience_s = given.pop("patience", None)
     if patience_s is not None:
-        own["patience_s"] = patience_s
+        numbers["patience_s"] = patience_s
     return Request(
         strategies=strategies,
         out=str(out or ""),
-        windows=Windows(**{name: value for name, value in windows.items() if value is not None}),
+        windows=found,
         options=options.workload_flags(given),
-        **own,
+        **numbers,
     )
+
+
+def windows(given: dict[str, Any]) -> Any:
+    """When ranks profile, by ``--window``, ``--every`` and ``--budget``, which are taken out of ``given``."""
+    from meshscope.capture.request import Windows
+
+    asked = {"active": given.pop("window"), "wait": None, "budget_frac": given.pop("budget")}
+    every = given.pop("every")
+    if every is not None:
+        # From window to window: the steps between them, the profiler's warm-up and the window itself.
+        asked["wait"] = max(every - (asked["active"] or Windows.active) - Windows.warmup, 0)
+    return Windows(**{name: value for name, value in asked.items() if value is not None})

@@ -37,6 +37,24 @@ class RankStarted(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="ran
     device_uuid: str = ""
 
 
+class Recognized(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="recognized"):
+    """What a user's own script turned out to be, said by each of its ranks at its first step.
+
+    The head of such a recording is written before anything is known of the script; these take the place of its fields
+    of the same name. ``seen`` is the strategy that the script's objects show (ddp, fsdp, …), ``title`` the same for a
+    person, ``ranks`` the world's size, ``versions`` those of the packages that the script has loaded.
+    """
+
+    rank: int
+    framework: str
+    ranks: int
+    device_kind: str
+    seen: str = ""
+    title: str = ""
+    parameters: int = 0
+    versions: dict[str, str] = {}
+
+
 class StepDone(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="step"):
     """One training step of one rank; bytes are −1 where the allocator does not tell.
 
@@ -204,15 +222,19 @@ class RankEnded(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="rank_
 
 
 class Ended(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="ended"):
-    """The last entry of a recording. ``outcome``: done, failed or stopped."""
+    """The last entry of a recording. ``outcome``: done, failed or stopped.
+
+    ``exit_code`` is that of a user's own command, negative for a signal; None for a bundled workload.
+    """
 
     outcome: str
     why: str = ""
     rank: int = -1
+    exit_code: int | None = None
 
 
 AnyEntry = (
-    Phase | RankStarted | StepDone | WindowAsked | TraceWritten | Compiled | MemoryMeasured | Checked
+    Phase | RankStarted | Recognized | StepDone | WindowAsked | TraceWritten | Compiled | MemoryMeasured | Checked
     | FlightWritten | Sampled | SensorFailed | Log | RankEnded | Ended
 )  # fmt: skip
 

@@ -20,6 +20,7 @@ from meshscope.recording.entries import (
     Phase,
     RankEnded,
     RankStarted,
+    Recognized,
     Sampled,
     SensorFailed,
     StepDone,
@@ -78,7 +79,7 @@ class Ledger:
         ends = self.until(Ended, now_ns)
         return Run(
             path=self.path,
-            experiment=self.experiment,
+            experiment=_recognized(self.experiment, self.until(Recognized, now_ns)),
             now_ns=now_ns,
             last_entry_ns=last_entry_ns,
             steps=self._steps.table(now_ns),
@@ -99,6 +100,23 @@ def fold(experiment: Experiment, entries: Iterable[Entry], *, now_ns: int | None
     ledger = Ledger(experiment, path)
     ledger.add(seen)
     return ledger.run(last_ns if now_ns is None else now_ns, last_entry_ns=last_ns)
+
+
+def _recognized(head: Experiment, said: tuple[Recognized, ...]) -> Experiment:
+    """The head with what the first rank said of the script; every rank says it, and some may know more than others."""
+    if not said:
+        return head
+    first = min(said, key=lambda entry: (entry.rank, entry.t_ns))
+    return msgspec.structs.replace(
+        head,
+        framework=first.framework,
+        ranks=max(entry.ranks for entry in said),
+        device_kind=first.device_kind,
+        seen=first.seen,
+        title=first.title,
+        parameters=first.parameters,
+        versions=head.versions | first.versions,
+    )
 
 
 def _order(entry: Entry) -> tuple[int, int, bytes]:

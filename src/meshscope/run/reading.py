@@ -93,6 +93,7 @@ class RunReader:
             skipped_lines=self._feed.skipped,
         )
         announced = self._ledger.until(TraceWritten, now_ns)
+        self._traces.experiment = run.experiment
         windows, refused = self._traces.of(announced, self._ledger.until(RankStarted, now_ns), run.steps)
         ordered = sorted(windows, key=lambda window: (window.rank, window.start_ns, window.source))
         records, unread = self._flights.of(self._ledger.until(FlightWritten, now_ns))

@@ -57,9 +57,10 @@ def subject(scene: Scene) -> str:
         if scene.plan
         else {head.device_kind for head in parallel}
     )
-    ranks = scene.plan.ranks if scene.plan else max(head.ranks for head in parallel)
+    ranks = (scene.plan.ranks if scene.plan else 0) or max((head.ranks for head in parallel), default=0)
     kind = next(iter(kinds)).upper() + " " if len(kinds) == 1 else ""
     words = [scene.plan.model if scene.plan else heads[0].model, f"{ranks} {kind}rank{'s' if ranks != 1 else ''}"]
+    words[1:1] = [head.title for head in heads if head.strategy and not head.model]
     if parallel and parallel[0].global_batch:
         length = f" × {parallel[0].sequence_length}" if parallel[0].sequence_length else ""
         words.append(f"batch {parallel[0].global_batch}{length}")

@@ -73,7 +73,7 @@ def _fix(run: Run) -> str:
     """DDP and FSDP overlap by themselves where they are asked to; who calls collectives otherwise has to do it."""
     if run.experiment.framework == "jax":
         return _FIX_COMMANDS if _in_commands(run) else _FIX_JAX
-    is_wrapped = run.experiment.strategy in ("ddp", "fsdp") or fsdp(run) or any(map(is_ddp, run.windows))
+    is_wrapped = run.experiment.approach in ("ddp", "fsdp") or fsdp(run) or any(map(is_ddp, run.windows))
     return _FIX if is_wrapped else _FIX_TORCH
 
 

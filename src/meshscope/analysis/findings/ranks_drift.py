@@ -97,7 +97,7 @@ def holds_replicas(run: Run) -> bool:
 
 def _is_whole(run: Run) -> bool:
     """Whether every rank holds the whole model."""
-    return run.experiment.strategy in REPLICATED or any(is_ddp(window) for window in run.windows)
+    return run.experiment.approach in REPLICATED or any(is_ddp(window) for window in run.windows)
 
 
 def _differing(what: str, value: Callable[[Checked], float | None], steps: dict[int, dict[int, Checked]]) -> str:

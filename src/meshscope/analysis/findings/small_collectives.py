@@ -236,7 +236,7 @@ def fitted(size_bytes: npt.NDArray[np.float64], wall_ns: npt.NDArray[np.float64]
 def _fix(run: Run) -> str:
     if run.experiment.framework == "jax":
         return _FIX_JAX_CPU if any(window.device_kind == "cpu" for window in run.windows) else _FIX_JAX
-    return {"ddp": _FIX_DDP, "fsdp": _FIX_FSDP}.get(run.experiment.strategy, _FIX_ELSE)
+    return {"ddp": _FIX_DDP, "fsdp": _FIX_FSDP}.get(run.experiment.approach, _FIX_ELSE)
 
 
 FINDING = Rule("small-collectives", small_collectives)

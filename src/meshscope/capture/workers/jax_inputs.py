@@ -45,9 +45,15 @@ class Inputs(logging.Handler):
         self._earlier: dict[str, list[_Lowered]] = defaultdict(list)
         self._newest: dict[str, _Lowered] = {}
         logger = logging.getLogger(_LOWERING_LOGGER)
-        self._shown_from = logger.getEffectiveLevel()
+        self._logger, self._own_level = logger, logger.level
         logger.addFilter(self._lowered)
         logger.setLevel(min(logging.DEBUG, self._shown_from))
+
+    @property
+    def _shown_from(self) -> int:
+        """What would be shown without this: a script may set the levels of the loggers above at any time."""
+        above = self._logger.parent
+        return self._own_level or (above.getEffectiveLevel() if above is not None else logging.WARNING)
 
     def explain(self) -> None:
         """From now on ask JAX for reasons: before the first step everything is new, and explaining it costs time."""

@@ -59,6 +59,10 @@ class JaxProfile:
         if len(content) > LARGE_BYTES:
             journal.log("warning", f"A trace of {len(content) / 1e6:.0f} MB: a shorter window would stop sooner.")
 
+    def discard(self) -> None:
+        """Stop, and keep nothing."""
+        self._session.stop()
+
 
 class _Session:
     """The session itself gives the xplane as bytes. ``jax.profiler.stop_trace`` writes it, and a JSON of it beside

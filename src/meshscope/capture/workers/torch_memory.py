@@ -51,13 +51,17 @@ def gradient_storages(module: torch.nn.Module) -> list[torch.UntypedStorage]:
 
 def _bucket_bytes(module: torch.nn.Module) -> int:
     """DDP keeps its buckets to itself; together they are as large as what they hold."""
-    if not isinstance(module, DistributedDataParallel):
-        return 0
-    return sum(p.numel() * p.element_size() for p in module.parameters() if p.requires_grad)
+    held = (p for wrapped in _wrapped(module) for p in wrapped.parameters() if p.requires_grad)
+    return sum(p.numel() * p.element_size() for p in held)
 
 
 def has_bucket_copies(module: torch.nn.Module) -> bool:
-    return isinstance(module, DistributedDataParallel) and not module.gradient_as_bucket_view
+    return any(not wrapped.gradient_as_bucket_view for wrapped in _wrapped(module))
+
+
+def _wrapped(module: torch.nn.Module) -> list[DistributedDataParallel]:
+    """What DDP wraps; of several networks of one script each by itself."""
+    return [one for one in module.modules() if isinstance(one, DistributedDataParallel)]
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer) -> dict[torch.Tensor, dict[str, Any]]:
