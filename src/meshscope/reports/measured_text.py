@@ -27,7 +27,8 @@ def measured_lines(run: Run) -> list[str]:
     how = dict.fromkeys(f"{_SHORT[c.name]} {c.how}" for rank in ranks for c in rank.categories if c.name in _SHORT)
     peak_how = dict.fromkeys(f"peak {rank.peak_how}" for rank in ranks if rank.peak_how)
     lines = ["  memory:", *table(("rank", *(_SHORT[name] for name in names), "peak"), rows, indent=_IN)]
-    lines += [*_more(len(ranks)), *wrapped(f"({', '.join((*how, *peak_how))})", indent=_IN)]
+    told = [f"({', '.join((*how, *peak_how))})"] if how or peak_how else []
+    lines += [*_more(len(ranks)), *(line for words in told for line in wrapped(words, indent=_IN))]
     return [*lines, *_place(run, ranks), *_pools(ranks)]
 
 
@@ -68,7 +69,7 @@ def place_words(place: PeakPlace) -> str:
 
 
 def _pools(ranks: Sequence[RankMemory]) -> list[str]:
-    pooled = [rank for rank in ranks if rank.pool_bytes is not None or rank.limit_bytes is not None]
+    pooled = [rank for rank in ranks if {rank.pool_bytes, rank.limit_bytes, rank.in_use_bytes} != {None}]
     return [line for rank in pooled[:_MOST_POOLS] for line in wrapped(pool_words(rank), indent=_IN, hanging="  ")]
 
 
@@ -78,8 +79,11 @@ def pool_words(rank: RankMemory) -> str:
     if rank.pool_bytes is not None:
         used = "" if rank.in_use_bytes is None else f", {size(rank.in_use_bytes)} of it in use"
         words.append(f"{size(rank.pool_bytes)} taken{used}")
+    elif rank.in_use_bytes is not None:
+        words.append(f"{size(rank.in_use_bytes)} in use between two steps")
     if rank.limit_bytes is not None:
         words.append(f"it may take {size(rank.limit_bytes)}")
     if rank.largest_free_bytes is not None:
         words.append(f"the largest free block has {size(rank.largest_free_bytes)}")
-    return f"rank {rank.rank}'s pool: {'; '.join(words)}"
+    what = "memory" if rank.pool_bytes is None and rank.limit_bytes is None else "pool"
+    return f"rank {rank.rank}'s {what}: {'; '.join(words)}"

@@ -6,7 +6,7 @@ import os
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.data.distributed import DistributedSampler
 
@@ -23,7 +23,7 @@ def main():
     data = TensorDataset(torch.randn(320, 64), torch.randint(0, 10, (320,)))
     sampler = DistributedSampler(data)
     loader = DataLoader(data, batch_size=8, sampler=sampler)
-    model = DDP(nn.Sequential(nn.Linear(64, args.width), nn.ReLU(), nn.Linear(args.width, 10)))
+    model = DistributedDataParallel(nn.Sequential(nn.Linear(64, args.width), nn.ReLU(), nn.Linear(args.width, 10)))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
     criterion = nn.CrossEntropyLoss()

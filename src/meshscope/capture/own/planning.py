@@ -90,6 +90,8 @@ def environment(recording: Path, *, is_unbuffered: bool) -> dict[str, str]:
         "MESHSCOPE_RECORDING": str(recording.absolute()),
         "MESHSCOPE_SOURCE": str(Path(__file__).resolve().parents[3]),
         "MESHSCOPE_PACKAGES": _folder_of("msgspec"),
+        # Kineto tells on stderr of each start and stop; the script's is its own. 6 is past its highest level.
+        "KINETO_LOG_LEVEL": os.environ.get("KINETO_LOG_LEVEL", "6"),
         "MESHSCOPE_TAG": sys.implementation.cache_tag or "",
     }
     if is_unbuffered:

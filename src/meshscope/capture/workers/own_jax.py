@@ -126,7 +126,9 @@ class JaxSteps(OwnSteps):
         assert self.me is not None
         self._compiles.step, self._compiles.has_compiled = self.step, False
         if window is not None and self._profile is None:
+            began_ns = time.perf_counter_ns()
             _wait()
+            self.note_backlog(time.perf_counter_ns() - began_ns)
             self.me.journal.phase("profiling")
             self._profile = JaxProfile(window)
         if self._profile is not None:
@@ -173,6 +175,11 @@ class JaxSteps(OwnSteps):
                 self.me.journal.log("info", "The run ended before a profiled step was whole: no trace is written.")
         self._is_after_window = True
 
+    def abandon(self) -> None:
+        profile, self._profile = self._profile, None
+        if profile is not None:
+            profile.discard()
+
     def _measure(self) -> None:
         assert self.me is not None
         held = jax_memory.shard_bytes(jax.live_arrays())
@@ -212,7 +219,7 @@ _ANNOTATION: Any = jax.profiler.StepTraceAnnotation
 
 def _followed(annotation: Any, watch: JaxSteps) -> Any:
     """A class in the annotation's place. Of several names only the first one's are steps, and none within another."""
-    entered = harmless(watch.entered, on_failure=lambda: None)
+    entered = harmless(watch.entered, on_failure=watch.drop)
     first: list[str] = []
     depth = 0
 

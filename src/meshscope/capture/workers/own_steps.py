@@ -11,12 +11,15 @@ import atexit
 import os
 import time
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from typing import Any
 
 from meshscope import marking
 from meshscope.capture.workers.asked_windows import AskedWindows
 from meshscope.capture.workers.own_rank import Enlisted, harmless, on_error
 from meshscope.recording.entries import RankEnded, StepDone
+
+_NOTABLE_NS = 1_000_000
 
 
 class OwnSteps(ABC):
@@ -33,11 +36,13 @@ class OwnSteps(ABC):
         self.is_marked = False
         self._is_out = False
         self._pid = os.getpid()
+        self._shortest_ns = 0
+        self._has_backlog = False
         self._windows: AskedWindows | None = None
         self._start_ns = self._start_cpu_ns = 0
-        self._by_mark = harmless(self._turned, on_failure=self._drop)
-        self._by_begin = harmless(self._begun, on_failure=self._drop)
-        self._by_finish = harmless(self._finished, on_failure=self._drop)
+        self._by_mark = harmless(self._turned, on_failure=self.drop)
+        self._by_begin = harmless(self._begun, on_failure=self.drop)
+        self._by_finish = harmless(self._finished, on_failure=self.drop)
 
     # What a script says itself (meshscope.marking.Marked)
 
@@ -65,6 +70,10 @@ class OwnSteps(ABC):
         """The step ``self.step`` begins; ``window`` is one to be profiled from here on, or None."""
 
     @abstractmethod
+    def abandon(self) -> None:
+        """Stop profiling, and keep nothing."""
+
+    @abstractmethod
     def told(self) -> dict[str, Any]:
         """Further fields of the entry of the step that has just ended."""
 
@@ -84,9 +93,9 @@ class OwnSteps(ABC):
         self.ended(is_last=False)
         self._next()
 
-    def _turned(self, **given: Any) -> None:
+    def _turned(self, *, loss: Any, samples: int, tokens: int) -> None:
         self.is_marked = True
-        self.turned(**given)
+        self.turned(loss=None if loss is None else float(loss), samples=int(samples), tokens=int(tokens))
 
     def _begun(self) -> None:
         """Step 0 begins. Who this process is can be said when it is over: then everything is in its place."""
@@ -114,6 +123,8 @@ class OwnSteps(ABC):
 
     def _done(self, end_ns: int, cpu_ns: int, given: dict[str, Any]) -> None:
         assert self.me is not None
+        lasted_ns = max(end_ns - self._start_ns, 1)
+        self._shortest_ns = min(lasted_ns, self._shortest_ns or lasted_ns)
         journal = self.me.journal
         fields = self.told() | {name: value for name, value in given.items() if value is not None}
         journal.append(
@@ -126,6 +137,17 @@ class OwnSteps(ABC):
                 **({"cpu_ns": max(cpu_ns - self._start_cpu_ns, 0)} | fields),
             )
         )
+
+    def note_backlog(self, backlog_ns: int) -> None:
+        """``backlog_ns``: how long the devices still worked when the host was through with a step."""
+        assert self.me is not None
+        if backlog_ns > max(self._shortest_ns, _NOTABLE_NS) and not self._has_backlog:
+            self._has_backlog = True
+            self.me.journal.log(
+                "warning",
+                f"The host was {backlog_ns / 1e6:.1f} ms ahead of its devices at step {self.step}: the script does "
+                "not wait for them, so single step times are the host's; over many steps they add up to the devices'.",
+            )
 
     # Endings
 
@@ -151,6 +173,9 @@ class OwnSteps(ABC):
         """The ranks that this process speaks for."""
         return (self.me.journal.rank,) if self.me is not None else ()
 
-    def _drop(self) -> None:
+    def drop(self) -> None:
+        """Something failed: nothing is recorded any more, and no profiler goes on."""
         self._is_out = True
         marking.hear(None)
+        with suppress(Exception):
+            self.abandon()

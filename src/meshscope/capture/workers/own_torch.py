@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import time
 import types
 import weakref
 from typing import Any
@@ -30,7 +31,7 @@ from meshscope.capture.workers.torch_profile import TorchProfile, finished
 from meshscope.recording.control import Ask
 from meshscope.recording.entries import Checked, RankStarted, Recognized
 
-_MEMORY_STEP = 1
+_MEMORY_STEP = 3  # by then a second optimizer has stepped too, if it ever does
 
 
 def begin() -> None:
@@ -55,6 +56,7 @@ class _Listening:
     def stop(self) -> None:
         for handle in self._handles:
             handle.remove()
+        self._watch.drop()
 
     def _renew(self) -> None:
         self._watch = TorchSteps()
@@ -151,7 +153,14 @@ class TorchSteps(OwnSteps):
         if not modules:
             journal.log("info", "No module holds the optimizer's parameters: memory is not told apart.")
         else:
-            self._account = Account(module, optimizers)  # type: ignore[arg-type]  # it has what an Account reads
+            self._account = Account(module, optimizers)  # it has what an Account reads
+
+    def _account_anew(self) -> None:
+        """With the optimizers that have stepped since the first one did."""
+        optimizers = own_modules.Optimizers(self._stepped)
+        if self._account is not None and optimizers.parameter_ids() != self._account.optimizer.parameter_ids():
+            module = own_modules.whole(own_modules.roots(optimizers))
+            self._account = Account(module, optimizers)
 
     def started(self, window: Any) -> None:
         assert self._post is not None
@@ -159,6 +168,8 @@ class TorchSteps(OwnSteps):
             self._post.journal.phase("warming profiler" if self.step < window.first_step else "profiling")
             self._profile = TorchProfile(window, self.step, has_cuda=self._device.is_cuda)
             self._surround()
+        if self.step == _MEMORY_STEP:
+            self._account_anew()
         profile = self._profile
         if profile is not None and profile.window.has_memory and self.step == profile.window.first_step:
             if self._account is not None:
@@ -199,7 +210,7 @@ class TorchSteps(OwnSteps):
     def _surround(self) -> None:
         leader = self._leader() if self._leader is not None else None
         if leader is not None and not self.is_marked:
-            self._around = _Around(leader, harmless(self._passed, on_failure=self._drop))
+            self._around = _Around(leader, harmless(self._passed, on_failure=self.drop))
 
     def _close_window(self, *, ends_step: bool) -> None:
         profile, self._profile = self._profile, None
@@ -209,10 +220,21 @@ class TorchSteps(OwnSteps):
             self._around.leave()
             self._around = None
         with self._post.journal.beating("stopping profiler", after="training"):
+            if self._device.is_cuda:
+                began_ns = time.perf_counter_ns()
+                torch.cuda.synchronize(self._post.local_rank)  # the profiler's stop would wait as well
+                self.note_backlog(time.perf_counter_ns() - began_ns)
             finished(profile, self._post.journal, self._post.recording, ends_step=ends_step)
             if ends_step:
                 self._close_accounts(profile.window, profile)
         self._is_after_window = True
+
+    def abandon(self) -> None:
+        profile, self._profile = self._profile, None
+        if self._around is not None:
+            self._around.leave()
+        if profile is not None:
+            profile.stop()
 
     def _close_accounts(self, window: Ask, profile: TorchProfile) -> None:
         """What is read once per window, where the ranks stand still anyway."""
