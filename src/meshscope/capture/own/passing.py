@@ -2,12 +2,13 @@
 
 The command is in this process's own group, so what a terminal sends (Ctrl-C, Ctrl-\\, a hang-up) reaches it without us,
 and must not reach it twice: a second Ctrl-C would tear a script out of its clean-up. What is sent to this process alone
-is passed on. Linux tells the two apart; elsewhere a Ctrl-C is taken to come from the terminal.
+is passed on. Linux tells the two apart; elsewhere a Ctrl-C is taken to come from the terminal that there is.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import subprocess
 import time
@@ -59,7 +60,7 @@ class Passing(Stop):
         """Pass on what comes meanwhile."""
         deadline = time.monotonic() + seconds
         for number in [self._early.pop() for _ in list(self._early)]:
-            self._hear(number, child, is_ours=number != signal.SIGINT)
+            self._hear(number, child, is_ours=number != signal.SIGINT or not _has_terminal())
         if not hasattr(signal, "sigtimedwait"):
             time.sleep(seconds)
             return
@@ -74,3 +75,17 @@ class Passing(Stop):
             self.heard = signal.Signals(number).name
         if is_ours and child.poll() is None:
             child.send_signal(number)
+
+
+def _has_terminal() -> bool:
+    """Whether a terminal's keys go to this process's group."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
