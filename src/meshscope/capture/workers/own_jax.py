@@ -120,6 +120,7 @@ class JaxSteps(OwnSteps):
             self.turned()
         else:
             self._has_entered = True
+            self._compiles.step = 0
             self._begun()
 
     def started(self, window: Any) -> None:
