@@ -1,11 +1,15 @@
 """What being watched costs a script: ``python tests/benchmarks/overhead.py [SECONDS]``.
 
-One training script as it is, under the hooks alone (no window is ever asked for), and under the usual cycle of windows:
-all three at the same time, on the same core, one thread each, so that whatever else the machine does meets them alike,
-some milliseconds apart. What is compared is CPU time per step, of the script's process, from its third step on and with
-everything that happens between steps. The processes that supervise are told apart: they are no part of the script's.
+CPU time per training step of the script's process, one thread, with everything that happens between steps, from the
+fourth step on. Two comparisons, each made so that whatever else the machine does meets both sides alike:
 
-The cycle's cost is kept within its budget over the length of a run, so a short run shows its first window most of all.
+- **hooks**, when no window is asked for: one process in which the hooks are there for three steps and away for three,
+  in turn. The ratio is of the two medians.
+- **cycling**, the usual cycle of windows: two processes at the same time on the same core, one as it is and one under
+  meshscope. The ratio is of all their CPU time per step, windows, traces and all. The first window comes at once and
+  more follow within the budget, so a short run shows the first one most of all.
+
+The processes that supervise are no part of the script's; what they use is told beside it.
 """
 
 from __future__ import annotations
@@ -19,30 +23,27 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-ARMS = ("no meshscope", "hooks", "cycling")
 LIMITS = {"hooks": 1.01, "cycling": 1.04}
 # Layers, width, tokens a step.
-MODELS = {"tiny": (4, 256, 128), "larger": (8, 512, 512)}
-_SLICE = 10
-_WARM = 2
+MODELS = {"tiny": (4, 256, 128), "larger": (6, 512, 256)}
+_BLOCK = 3
+_WARM = 3
 
 
 @dataclass(frozen=True)
-class Arm:
-    """``slice_s`` are CPU seconds per step of each ten steps in turn, ``watching_s`` those of the supervisor."""
+class Used:
+    """CPU seconds: of each step, and of the supervisor in all (0 without one)."""
 
-    steps: int
-    cpu_s: float
-    slice_s: list[float]
-    windows: int
-    watching_s: float
+    step_s: list[float]
+    watching_s: float = 0.0
 
 
-def train(model: str, seconds: str) -> None:
-    """The script: it knows nothing of who watches. The last line it prints is what it used."""
+def train(model: str, seconds: str, how: str) -> None:
+    """The script: it knows nothing of who watches, unless its hooks are to come and go. What it used is printed last."""
     import torch
     from torch import nn
 
@@ -53,25 +54,44 @@ def train(model: str, seconds: str) -> None:
     block = nn.TransformerEncoderLayer(width, 4, 4 * width, batch_first=True)
     network = nn.TransformerEncoder(block, layers, enable_nested_tensor=False)
     optimizer = torch.optim.AdamW(network.parameters())
-    marks = []
+    turn = _turns() if how == "alternating" else lambda _: None
+    marks = [time.process_time()]
     deadline = time.monotonic() + float(seconds)
     while time.monotonic() < deadline:
+        turn(len(marks) - 1 - _WARM)
         network(torch.randn(2, tokens // 2, width)).pow(2).mean().backward()
         optimizer.step()
         optimizer.zero_grad()
         marks.append(time.process_time())
-    print(json.dumps(marks[_WARM:]))
+    print(json.dumps([after - before for before, after in itertools.pairwise(marks[_WARM:])]))
 
 
-def watched(arm: str, folder: str, model: str, seconds: str) -> None:
-    """The script under one arm, and what its supervisor used."""
+def _turns() -> Callable[[int], None]:
+    """Takes the hooks away and puts them back, by the number of the step."""
+    import gc
+
+    from meshscope.capture.workers.own_torch import Listening
+
+    [listening] = [one for one in gc.get_objects() if type(one) is Listening]
+
+    def turn(step: int) -> None:
+        if step >= 0 and step % _BLOCK == 0:
+            listening.pause()
+            if step // _BLOCK % 2:
+                listening.listen()
+
+    return turn
+
+
+def watched(folder: str, model: str, seconds: str, how: str) -> None:
+    """The script under meshscope; what its supervisor used is printed after it."""
     from meshscope.capture import places, supervisor
     from meshscope.capture.own import planning
     from meshscope.capture.own.passing import Passing
     from meshscope.capture.request import Request, Windows
 
-    windows = Windows(active=0) if arm == "hooks" else Windows()
-    command = (sys.executable, __file__, "train", model, seconds)
+    windows = Windows(active=0) if how == "alternating" else Windows()
+    command = (sys.executable, __file__, "train", model, seconds, how)
     plan = planning.plan(Request(strategies=(), out=folder, windows=windows, command=command))
     places.made(Path(folder), plan).close()
     supervisor.supervise(Path(folder), Passing(Path(folder)))
@@ -79,50 +99,52 @@ def watched(arm: str, folder: str, model: str, seconds: str) -> None:
     print(json.dumps(own.ru_utime + own.ru_stime))
 
 
-def measured(model: str, seconds: float, folder: Path) -> dict[str, Arm]:
-    """All arms at once."""
-    lines = {
-        arm: [sys.executable, __file__, "train", model, str(seconds)]
-        if arm == ARMS[0]
-        else [sys.executable, __file__, "watched", arm, str(folder / arm), model, str(seconds)]
-        for arm in ARMS
-    }
-    running = {arm: subprocess.Popen(line, stdout=subprocess.PIPE, text=True) for arm, line in lines.items()}
-    told = {arm: [json.loads(line) for line in child.communicate()[0].splitlines()] for arm, child in running.items()}
-    return {arm: _arm(said, folder / arm) for arm, said in told.items()}
-
-
-def _arm(said: list[object], folder: Path) -> Arm:
-    marks = [float(mark) for mark in said[0]]  # type: ignore[attr-defined]
-    ends = marks[::_SLICE]
-    return Arm(
-        steps=len(marks) - 1,
-        cpu_s=(marks[-1] - marks[0]) / (len(marks) - 1),
-        slice_s=[(after - before) / _SLICE for before, after in itertools.pairwise(ends)],
-        windows=len(list(folder.rglob("*.pt.trace.json.gz"))),
-        watching_s=float(said[1]) if len(said) > 1 else 0.0,  # type: ignore[arg-type]
+def _began(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, __file__, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
+
+
+def _used(child: subprocess.Popen[str]) -> Used:
+    steps, *watching = [json.loads(line) for line in child.communicate()[0].splitlines()]
+    return Used(steps, *watching)
+
+
+def hooks(model: str, seconds: str, folder: Path) -> tuple[float, float, str]:
+    """CPU seconds of a step without and with the hooks, and what else there is to say."""
+    used = _used(_began("watched", str(folder / "hooks"), model, seconds, "alternating"))
+    without = [step_s for at, step_s in enumerate(used.step_s) if at // _BLOCK % 2 == 0]
+    with_hooks = [step_s for at, step_s in enumerate(used.step_s) if at // _BLOCK % 2]
+    return statistics.median(without), statistics.median(with_hooks), _beside(used, seconds, folder)
+
+
+def cycling(model: str, seconds: str, folder: Path) -> tuple[float, float, str]:
+    children = (
+        _began("train", model, seconds, "as it is"),
+        _began("watched", str(folder / "c"), model, seconds, "as it is"),
+    )
+    bare, used = map(_used, children)
+    return statistics.fmean(bare.step_s), statistics.fmean(used.step_s), _beside(used, seconds, folder)
+
+
+def _beside(used: Used, seconds: str, folder: Path) -> str:
+    windows = len(list(folder.rglob("*.pt.trace.json.gz")))
+    supervisor = f"supervisor {used.watching_s / float(seconds):.1%} of a core"
+    return f"{len(used.step_s)} steps, {windows} windows, {supervisor}"
 
 
 def main(seconds: str = "120") -> int:
     is_met = True
-    print(
-        f"{'model':8} {'':13} {'steps':>6} {'CPU/step':>10} {'ratio':>7} {'of medians':>11} {'windows':>8}  supervisor"
-    )
+    print(f"{'model':8} {'':8} {'without':>10} {'with':>10} {'ratio':>7} {'at most':>8}")
     for model in MODELS:
-        with tempfile.TemporaryDirectory() as folder:
-            arms = measured(model, float(seconds), Path(folder))
-        bare = arms[ARMS[0]]
-        for name, arm in arms.items():
-            ratio = arm.cpu_s / bare.cpu_s
-            middle = statistics.median(arm.slice_s) / statistics.median(bare.slice_s)
-            is_over = ratio > LIMITS.get(name, 1.0)
-            is_met &= not is_over or name == ARMS[0]
-            verdict = f" (at most {LIMITS[name]}{': MISSED' if is_over else ''})" if name in LIMITS else ""
-            supervisor = f"{arm.watching_s / float(seconds):.1%} of a core" if arm.watching_s else "–"
+        for measure in (hooks, cycling):
+            with tempfile.TemporaryDirectory() as folder:
+                without_s, with_s, beside = measure(model, seconds, Path(folder))
+            ratio, limit = with_s / without_s, LIMITS[measure.__name__]
+            is_met &= ratio <= limit
             print(
-                f"{model:8} {name:13} {arm.steps:6} {arm.cpu_s * 1e3:7.2f} ms {ratio:7.4f} {middle:11.4f} "
-                f"{arm.windows:8}  {supervisor}{verdict}",
+                f"{model:8} {measure.__name__:8} {without_s * 1e3:7.2f} ms {with_s * 1e3:7.2f} ms {ratio:7.4f} "
+                f"{limit:8}  {beside}{'' if ratio <= limit else ': MISSED'}",
                 flush=True,
             )
     return 0 if is_met else 1

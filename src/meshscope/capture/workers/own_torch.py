@@ -36,10 +36,12 @@ _MEMORY_STEP = 3  # by then a second optimizer has stepped too, if it ever does
 
 def begin() -> None:
     """Listen to the optimizers of this process, and to those of a child that is forked from it."""
-    _Listening().listen()
+    listening = Listening()
+    listening.listen()
+    os.register_at_fork(after_in_child=listening.renew)
 
 
-class _Listening:
+class Listening:
     """The hooks, and the watch that they speak to: a forked child has a watch of its own."""
 
     def __init__(self) -> None:
@@ -51,14 +53,18 @@ class _Listening:
         after = harmless(lambda optimizer, *_: self._watch.after(optimizer), on_failure=self.stop)
         self._handles = [register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)]
         marking.hear(self._watch)
-        os.register_at_fork(after_in_child=self._renew)
 
     def stop(self) -> None:
-        for handle in self._handles:
-            handle.remove()
+        """Something failed: never again."""
+        self.pause()
         self._watch.drop()
 
-    def _renew(self) -> None:
+    def pause(self) -> None:
+        """Hear nothing until :meth:`listen` is called again."""
+        for handle in self._handles:
+            handle.remove()
+
+    def renew(self) -> None:
         self._watch = TorchSteps()
         marking.hear(self._watch)
 
