@@ -43,7 +43,7 @@ class Used:
 
 
 def train(model: str, seconds: str, how: str) -> None:
-    """The script: it knows nothing of who watches, unless its hooks are to come and go. What it used is printed last."""
+    """The script: it knows nothing of who watches, unless hooks are to come and go. What it used is printed last."""
     import torch
     from torch import nn
 

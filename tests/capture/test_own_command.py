@@ -216,6 +216,16 @@ def test_steps_can_be_marked_where_no_optimizer_tells_them(under: Callable) -> N
 
 
 @pytest.mark.slow
+def test_a_step_that_is_compiled_is_left_alone_and_goes_uncounted(under: Callable) -> None:
+    done = under(sys.executable, str(SCRIPTS / "compiled.py"))
+    assert (done.code, done.stdout) == (0, "trained torch.Size([1, 4])\n")
+    # Of twelve compiled updates none, of the three that are not compiled all.
+    assert done.steps() == [1, 2]
+    ours = [entry.name for entry in done.entries(Compiled) if "own_" in entry.name or "torch_memory" in entry.name]
+    assert ours == []
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "code", "why"),
     [("crash", 1, "rank 0: ValueError: the loss is no number"), ("three", 3, "it ended with exit code 3")],

@@ -133,7 +133,6 @@ def harmless(call: Callable[..., None], *, on_failure: Callable[[], None]) -> Ca
             say(f"failed: {type(error).__name__}: {error} at {where}; nothing is recorded from here on")
             on_failure()
 
-    quiet._torchdynamo_disable = True  # type: ignore[attr-defined]  # torch.compile must not look inside
     return quiet
 
 

@@ -49,9 +49,12 @@ class Listening:
         self._handles: list[Any] = []
 
     def listen(self) -> None:
-        before = harmless(lambda optimizer, *_: self._watch.before(optimizer), on_failure=self.stop)
-        after = harmless(lambda optimizer, *_: self._watch.after(optimizer), on_failure=self.stop)
-        self._handles = [register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)]
+        before = harmless(lambda optimizer: self._watch.before(optimizer), on_failure=self.stop)
+        after = harmless(lambda optimizer: self._watch.after(optimizer), on_failure=self.stop)
+        self._handles = [
+            register_optimizer_step_pre_hook(_uncompiled(before)),
+            register_optimizer_step_post_hook(_uncompiled(after)),
+        ]
         marking.hear(self._watch)
 
     def stop(self) -> None:
@@ -67,6 +70,19 @@ class Listening:
     def renew(self) -> None:
         self._watch = TorchSteps()
         marking.hear(self._watch)
+
+
+def _uncompiled(hook: Any) -> Any:
+    """A hook that is nothing to torch.compile: a step that is compiled goes uncounted, and is compiled as ever.
+
+    Any other hook would split its graph, which ``fullgraph=True`` refuses.
+    """
+
+    def told(optimizer: torch.optim.Optimizer, arguments: Any, named: Any) -> None:
+        if not torch.compiler.is_compiling():
+            hook(optimizer)
+
+    return told
 
 
 class TorchSteps(OwnSteps):
