@@ -110,6 +110,9 @@ def test_an_unmodified_ddp_script_is_recorded_whole(under: Callable) -> None:
     assert done.stdout.count("epoch ") == 3
     run = done.run
     assert (run.experiment.strategy, run.experiment.title) == ("ddp.py", "DDP (seen)")
+    told = json.loads(analysis_json([run], refused=()))["recordings"][0]
+    assert told["seen"] == {"strategy": "ddp", "title": "DDP (seen)"}
+    assert {"what": "steps.first_ns", "why": "nothing tells when the first step began"} in told["cannot_say"]
     assert (run.experiment.approach, run.experiment.framework, run.experiment.ranks) == ("ddp", "torch", 2)
     assert run.experiment.parameters == 64 * 256 + 256 + 256 * 10 + 10
     for rank in (0, 1):
@@ -161,6 +164,19 @@ def test_two_optimizers_count_by_the_one_that_steps_first_and_both_are_accounted
     assert held["parameters"] == 4 * (critic + generator)
     # Adam: two moments a weight and a counter a tensor, of four and of two tensors.
     assert held["optimizer"] == 8 * (critic + generator) + 4 * (4 + 2)
+
+
+@pytest.mark.slow
+def test_another_launcher_is_as_good_which_only_numbers_its_tasks(under: Callable, tmp_path: Path) -> None:
+    srun = tmp_path / "srun"
+    task = "SLURM_PROCID=$n SLURM_LOCALID=$n SLURM_NTASKS=2"
+    srun.write_text(f'#!/bin/sh\nfor n in 0 1; do {task} "$@" & pids="$pids $!"; done\nfor p in $pids; do wait $p; done\n')
+    srun.chmod(0o755)
+    done = under(str(srun), sys.executable, str(SCRIPTS / "endings.py"), "none")
+    assert done.code == 0, done.stderr
+    assert (done.steps(0), done.steps(1)) == ([1, 2, 3], [1, 2, 3])
+    assert done.run.experiment.title == "several ranks, no wrapper seen"
+    assert done.run.experiment.ranks == 2
 
 
 @pytest.mark.slow

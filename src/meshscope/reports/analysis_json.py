@@ -122,6 +122,8 @@ def _recording(run: Run) -> dict[str, Any]:
         _doubt(doubts, what, why)
     if along := axes(run):
         said["axes"] = [asdict(axis) for axis in along]
+    if run.experiment.strategy and not run.experiment.model and run.experiment.title:
+        said["seen"] = {"strategy": run.experiment.seen or None, "title": run.experiment.title}
     if run.experiment.faults:
         said["injected"] = list(run.experiment.faults)
     if not run.experiment.strategy:
@@ -226,6 +228,8 @@ def _no_step_why(run: Run) -> str:
 def _step_why(name: str, found: Steps) -> str:
     if name == "compile_ns":
         return "no compilation was recorded"
+    if name == "first_ns":
+        return "nothing tells when the first step began"
     if name.startswith("profiled") and not found.profiled:
         return "no step was profiled"
     return "not recorded" if found.measured else _NO_MEASURED

@@ -117,6 +117,8 @@ def _cases(asked: Asked, *, field: str, figure: Callable[[Asked, Steps], Figure 
 def _untold(field: str, found: Steps) -> str:
     if field == "compile_ns":
         return "no compilation was recorded"
+    if field == "first_ns":
+        return "nothing tells when the first step began"
     if field.startswith("profiled") and not found.profiled:
         return "no step was profiled"
     return "not recorded" if found.measured else _NO_MEASURED

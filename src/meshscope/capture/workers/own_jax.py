@@ -100,7 +100,7 @@ class JaxSteps(OwnSteps):
         devices = "one device" if ranks == 1 else f"{ranks} devices"
         return Recognized(
             t_ns=me.journal.now_ns(), rank=me.journal.rank, framework="jax", ranks=ranks,
-            device_kind=_KINDS.get(platform, "gpu"), title=f"JAX on {devices} (seen)",
+            device_kind=_KINDS.get(platform, "gpu"), seen="jax", title=f"JAX on {devices} (seen)",
             versions={"jax": jax.__version__, "python": sys.version.split()[0]},
         )  # fmt: skip
 
