@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import signal
@@ -26,6 +27,7 @@ from meshscope.capture.request import Request
 from meshscope.recording.control import Ask, ask
 from meshscope.recording.entries import Checked, Compiled, Ended, Log, RankEnded, Sampled, StepDone, TraceWritten
 from meshscope.recording.journal import Tail
+from meshscope.reports.analysis_json import analysis_json
 from meshscope.run import Gallery, Run
 
 pytestmark = pytest.mark.live
@@ -110,7 +112,7 @@ def test_an_unmodified_ddp_script_is_recorded_whole(under: Callable) -> None:
     assert done.stdout.count("epoch ") == 3
     run = done.run
     assert (run.experiment.strategy, run.experiment.title) == ("ddp.py", "DDP (seen)")
-    told = json.loads(analysis_json([run], refused=()))["recordings"][0]
+    told = json.loads(analysis_json([run]))["recordings"][0]
     assert told["seen"] == {"strategy": "ddp", "title": "DDP (seen)"}
     assert {"what": "steps.first_ns", "why": "nothing tells when the first step began"} in told["cannot_say"]
     assert (run.experiment.approach, run.experiment.framework, run.experiment.ranks) == ("ddp", "torch", 2)
@@ -170,7 +172,9 @@ def test_two_optimizers_count_by_the_one_that_steps_first_and_both_are_accounted
 def test_another_launcher_is_as_good_which_only_numbers_its_tasks(under: Callable, tmp_path: Path) -> None:
     srun = tmp_path / "srun"
     task = "SLURM_PROCID=$n SLURM_LOCALID=$n SLURM_NTASKS=2"
-    srun.write_text(f'#!/bin/sh\nfor n in 0 1; do {task} "$@" & pids="$pids $!"; done\nfor p in $pids; do wait $p; done\n')
+    srun.write_text(
+        f'#!/bin/sh\nfor n in 0 1; do {task} "$@" & pids="$pids $!"; done\nfor p in $pids; do wait $p; done\n'
+    )
     srun.chmod(0o755)
     done = under(str(srun), sys.executable, str(SCRIPTS / "endings.py"), "none")
     assert done.code == 0, done.stderr
