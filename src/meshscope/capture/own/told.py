@@ -13,7 +13,7 @@ _NO_PYTHON = (
 )
 _NO_FRAMEWORK = "No process of the command imported torch or JAX: there was nothing to profile."
 _NO_STEP = {
-    "torch": "No torch optimizer made a step that could be seen. Where yours is none of torch's, or its step is compiled, call "
+    "torch": "No step of a torch optimizer was seen. Where yours is none of torch's, or its step is compiled, call "
     "meshscope.step() once per step.",
     "jax": "No training step was seen: enter jax.profiler.StepTraceAnnotation around each, or call meshscope.step() "
     "once per step.",

@@ -49,13 +49,19 @@ class Listening:
         self._handles: list[Any] = []
 
     def listen(self) -> None:
-        before = harmless(lambda optimizer: self._watch.before(optimizer), on_failure=self.stop)
-        after = harmless(lambda optimizer: self._watch.after(optimizer), on_failure=self.stop)
+        before = harmless(self._before, on_failure=self.stop)
+        after = harmless(self._after, on_failure=self.stop)
         self._handles = [
             register_optimizer_step_pre_hook(_uncompiled(before)),
             register_optimizer_step_post_hook(_uncompiled(after)),
         ]
         marking.hear(self._watch)
+
+    def _before(self, optimizer: torch.optim.Optimizer) -> None:
+        self._watch.before(optimizer)
+
+    def _after(self, optimizer: torch.optim.Optimizer) -> None:
+        self._watch.after(optimizer)
 
     def stop(self) -> None:
         """Something failed: never again."""
