@@ -45,6 +45,7 @@ def test_the_wheel_carries_workloads_and_recordings(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     for part in ("workloads/torch_ddp.py", "workloads/options.py", "workloads/models/", "recordings/"):
         assert any(name.startswith(f"meshscope/_bundled/{part}") for name in names), part
+    assert "meshscope/capture/hook/sitecustomize.py" in names
     assert not [name for name in names if "/tests/" in name or name.endswith((".pyc", ".part"))]
 
 

@@ -70,7 +70,7 @@ def _turns() -> Callable[[int], None]:
     """Takes the hooks away and puts them back, by the number of the step."""
     import gc
 
-    from meshscope.capture.workers.own_torch import Listening
+    from meshscope.capture.workers.own_listening import Listening
 
     [listening] = [one for one in gc.get_objects() if type(one) is Listening]
 

@@ -9,6 +9,9 @@ Nothing outlives its owner: whatever the supervisor starts asks the kernel for S
 torchrun's ranks do the same before they import anything (``lifeline``). Ranks are watched by process id, which
 tells of a kill within a poll; the exit code, which only their parent is told, is read from /proc or torchrun's log.
 
+A user's own command is another matter (``own/``): it is started as it is, its processes are only listened to, and
+nothing but a person's stop ends it.
+
 A strategy that fails ends its own recording; the strategies after it still run, since each stands alone and the
 comparison of the others is still worth having. The run as a whole then counts as failed. A stop ends all of them.
 """

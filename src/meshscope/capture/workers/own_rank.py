@@ -40,9 +40,9 @@ class Place:
 def begin(framework: str) -> None:
     """The script has imported a framework: listen for its steps."""
     if framework == "torch":
-        from meshscope.capture.workers import own_torch
+        from meshscope.capture.workers import own_listening
 
-        own_torch.begin()
+        own_listening.begin()
     else:
         from meshscope.capture.workers import own_jax
 

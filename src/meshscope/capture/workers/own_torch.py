@@ -7,19 +7,16 @@ No collective is started, no device waited for, and no counter of the script's r
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 import time
-import types
 import weakref
 from typing import Any
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from meshscope import marking
 from meshscope.capture.workers import own_modules, torch_checks
+from meshscope.capture.workers.own_around import Around
 from meshscope.capture.workers.own_loading import LoaderWaits
 from meshscope.capture.workers.own_rank import Enlisted, Place, enlist, harmless, place, say
 from meshscope.capture.workers.own_steps import OwnSteps
@@ -32,63 +29,6 @@ from meshscope.recording.control import Ask
 from meshscope.recording.entries import Checked, RankStarted, Recognized
 
 _MEMORY_STEP = 3  # by then a second optimizer has stepped too, if it ever does
-
-
-def begin() -> None:
-    """Listen to the optimizers of this process, and to those of a child that is forked from it."""
-    listening = Listening()
-    listening.listen()
-    os.register_at_fork(after_in_child=listening.renew)
-
-
-class Listening:
-    """The hooks, and the watch that they speak to: a forked child has a watch of its own."""
-
-    def __init__(self) -> None:
-        self._watch = TorchSteps()
-        self._handles: list[Any] = []
-
-    def listen(self) -> None:
-        before = harmless(self._before, on_failure=self.stop)
-        after = harmless(self._after, on_failure=self.stop)
-        self._handles = [
-            register_optimizer_step_pre_hook(_uncompiled(before)),
-            register_optimizer_step_post_hook(_uncompiled(after)),
-        ]
-        marking.hear(self._watch)
-
-    def _before(self, optimizer: torch.optim.Optimizer) -> None:
-        self._watch.before(optimizer)
-
-    def _after(self, optimizer: torch.optim.Optimizer) -> None:
-        self._watch.after(optimizer)
-
-    def stop(self) -> None:
-        """Something failed: never again."""
-        self.pause()
-        self._watch.drop()
-
-    def pause(self) -> None:
-        """Hear nothing until :meth:`listen` is called again."""
-        for handle in self._handles:
-            handle.remove()
-
-    def renew(self) -> None:
-        self._watch = TorchSteps()
-        marking.hear(self._watch)
-
-
-def _uncompiled(hook: Any) -> Any:
-    """A hook that is nothing to torch.compile: a step that is compiled goes uncounted, and is compiled as ever.
-
-    Any other hook would split its graph, which ``fullgraph=True`` refuses.
-    """
-
-    def told(optimizer: torch.optim.Optimizer, arguments: Any, named: Any) -> None:
-        if not torch.compiler.is_compiling():
-            hook(optimizer)
-
-    return told
 
 
 class TorchSteps(OwnSteps):
@@ -105,7 +45,7 @@ class TorchSteps(OwnSteps):
         self._loading = LoaderWaits()
         self._profile: TorchProfile | None = None
         self._is_after_window = self._has_compiled = False
-        self._around: _Around | None = None
+        self._around: Around | None = None
 
     # The optimizers' hooks
 
@@ -238,7 +178,7 @@ class TorchSteps(OwnSteps):
     def _surround(self) -> None:
         leader = self._leader() if self._leader is not None else None
         if leader is not None and not self.is_marked:
-            self._around = _Around(leader, harmless(self._passed, on_failure=self.drop))
+            self._around = Around(leader, harmless(self._passed, on_failure=self.drop))
 
     def _close_window(self, *, ends_step: bool) -> None:
         profile, self._profile = self._profile, None
@@ -287,38 +227,6 @@ class TorchSteps(OwnSteps):
         if self._account is not None and self._post is not None:
             entry = self._account.entry(self._post, self._device, self.step, peak_bytes=peak_bytes, peak_how=peak_how)
             self._post.journal.append(entry)
-
-
-class _Around:
-    """Around an optimizer's ``step`` while a window is open.
-
-    Its hooks run inside torch's record of the step, which a profiler that is stopped there would never see end.
-    """
-
-    def __init__(self, optimizer: torch.optim.Optimizer, passed: Any) -> None:
-        self.is_due = False
-        self.is_of_use = True
-        self._optimizer = optimizer
-        self._before = optimizer.__dict__.get("step")
-        inner = optimizer.step
-
-        @functools.wraps(inner)
-        def step(_: torch.optim.Optimizer, *arguments: Any, **named: Any) -> Any:
-            result = inner(*arguments, **named)
-            passed()
-            return result
-
-        # A method, as schedulers that wrap it in turn expect.
-        self._own = types.MethodType(step, optimizer)
-        optimizer.__dict__["step"] = self._own
-
-    def leave(self) -> None:
-        if self._optimizer.__dict__.get("step") is not self._own:
-            return  # A scheduler has wrapped it meanwhile: it stays, and does nothing any more.
-        if self._before is None:
-            del self._optimizer.__dict__["step"]
-        else:
-            self._optimizer.__dict__["step"] = self._before
 
 
 def _place() -> Place:
