@@ -16,7 +16,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     (model, batch, steps, …); ``threads_per_rank`` is 0 where the framework decides. ``cores`` are those that the run
     may use, of the ``host_cores`` that the machine has (0: not recorded). ``faults`` were put in on purpose, each in a
     few words: what such a run shows is theirs. ``seen`` is the strategy that was recognized in a user's own script,
-    whose ``strategy`` is its name; "" for a workload and until it is recognized.
+    whose ``strategy`` is its name; "" for a workload and until it is recognized. ``is_attached``: somebody
+    else started it, and only its traces tell of its steps; its ``ranks`` are 0 where only they tell of those too.
     """
 
     t0_unix_ns: int
@@ -42,6 +43,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     command: list[str] = []
     faults: list[str] = []
     seen: str = ""
+    is_attached: bool = False
     format: int = FORMAT
 
     @property

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from meshscope.analysis.overlap import overlap
 from meshscope.analysis.standing import Row, standing
+from meshscope.analysis.traced import sentence, traced
 from meshscope.analysis.verdict import footnotes, verdict
 from meshscope.run import Run
 
@@ -33,6 +34,21 @@ def comparison(runs: tuple[Run, ...]) -> Comparison:
     return Comparison(
         rows=rows,
         leader=ranked[0].strategy if ranked else "",
-        verdict=verdict(ranked, collectives, tuple(row for row in rows if not row.is_ranked)),
+        verdict=_of_attached(runs) or verdict(ranked, collectives, tuple(row for row in rows if not row.is_ranked)),
         footnotes=footnotes(runs, rows),
     )
+
+
+def _of_attached(runs: tuple[Run, ...]) -> str:
+    """What there is to say of jobs that were attached to: as of traces by themselves, since these are all there is."""
+    if not runs or not all(run.experiment.is_attached for run in runs):
+        return ""
+    told = [run for run in runs if run.windows]
+    if not told:
+        return "Attached. No trace has been taken yet."
+    named = len(runs) > 1
+    return " ".join(f"{run.name}: {_lower(sentence(traced(run)))}" if named else sentence(traced(run)) for run in told)
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]

@@ -18,7 +18,8 @@ class Progress:
     ``lost``: no Ended entry, and nothing was written for long enough that the supervisor must be gone.
     ``step`` is how many steps all ranks have finished, ``since_ns`` when the state began. ``why`` and ``rank`` tell a
     failure. ``next_window_steps`` is how many steps until the next window starts (None when none is asked).
-    ``window_steps`` are the steps of the newest window, ``window_age_ns`` its age.
+    ``window_steps`` are the steps of the newest window, ``window_age_ns`` its age. ``is_uncounted``: a job that was
+    attached to, whose steps nobody counts.
     """
 
     state: str
@@ -31,6 +32,7 @@ class Progress:
     next_window_steps: int | None = None
     window_steps: tuple[int, ...] = ()
     window_age_ns: int | None = None
+    is_uncounted: bool = False
 
 
 _WAITED_FOR = ("stopping profiler", "launching", "importing", "compiling", "warming profiler", "profiling", "training",
@@ -61,6 +63,7 @@ def progress(run: Run) -> Progress:
         next_window_steps=min(asked) - step if asked and run.ended is None else None,
         window_steps=tuple(range(window.first_step, window.end_step)) if window else (),
         window_age_ns=run.now_ns - window.t_ns if window else None,
+        is_uncounted=run.experiment.is_attached,
     )
 
 

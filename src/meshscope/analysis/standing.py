@@ -15,6 +15,7 @@ from meshscope.units import ratio
 
 NO_STEP = "no unprofiled step past warm-up"
 NO_STEP_YET = f"{NO_STEP} yet"
+ATTACHED = "was attached to, so that only its profiled steps are known"
 SHARES = ("compute", "hidden", "exposed", "copy", "idle")
 CORES_PER_RANK = 2
 """A CPU rank computes on one core and communicates on another, or it does not do both at once."""
@@ -179,6 +180,7 @@ def _not_ranked_why(run: Run, found: Steps, kind: str, *, has_clean: bool) -> st
         (bool(faults) and has_clean, f"ran with injected {' and '.join(faults)}, others did not"),
         (run.ended is not None and run.ended.outcome == "failed", "failed before its last step"),
         (run.is_lost, "broke off before its last step"),
+        (run.experiment.is_attached, ATTACHED),
         (not found.measured, NO_STEP_YET if run.ended is None else NO_STEP),
         (not 0 < found.samples_per_s < math.inf, "its steps do not say how many samples they took"),
     )

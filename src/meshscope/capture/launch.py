@@ -62,13 +62,15 @@ def plan(request: Request) -> Plan:
     )
 
 
-def start(folder: Path, planned: Plan) -> int:
+def start(folder: Path, planned: Plan, *, module: str = "meshscope.capture.supervisor") -> int:
     """Write the plan to ``folder`` and start its supervisor in a session of its own. Its process id.
+
+    ``module`` is what supervises it: another one for processes that are attached to.
 
     Raises LaunchError when the folder cannot be made and InputError when it holds a run; nothing is started then.
     """
     # -P and not PYTHONSAFEPATH, which a user's own command would inherit.
-    line = [sys.executable, "-P", "-m", "meshscope.capture.supervisor", str(folder)]
+    line = [sys.executable, "-P", "-m", module, str(folder)]
     with places.made(folder, planned) as log:
         child = subprocess.Popen(
             line,

@@ -25,6 +25,7 @@ from meshscope.reports.columns import narrowed
 _COMMANDS = {
     "demo": ("demo", "Run four strategies with defaults that suit this machine, and watch them."),
     "run": ("run", "Run and record strategies: meshscope run ddp fsdp --ranks 4"),
+    "attach": ("attach", "Record jobs that are already running; without a target, list those that there are."),
     "watch": ("watch", "Rejoin a run that is still being recorded."),
     "replay": ("replay", "Watch a recording again, at any speed."),
     "open": ("open", "Look at native traces, or folders of them, on the screen."),

@@ -91,9 +91,9 @@ class WindowAsked(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="win
 class TraceWritten(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="trace"):
     """A native trace was renamed into place at ``path`` (relative to the recording).
 
-    Steps [first_step, end_step) are wholly inside. ``stop_ns`` is how long stopping and writing held the rank; that
-    lies between two steps, in neither's time, and makes the next step of its peers wait (it counts as profiled).
-    ``format``: ``kineto`` or ``xplane``.
+    Steps [first_step, end_step) are wholly inside; both are 0 for a job that was attached to: nobody counts its steps.
+    ``stop_ns`` is how long stopping and writing held the rank; that lies between two steps, in neither's time, and
+    makes the next step of its peers wait (it counts as profiled). ``format``: ``kineto`` or ``xplane``.
     """
 
     rank: int
@@ -189,6 +189,18 @@ class FlightWritten(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="f
     newest: dict[str, int] = {}
 
 
+class StacksTaken(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="stacks"):
+    """Where the Python threads of a rank's process were when it was asked; the text of it is at ``path``.
+
+    ``threads`` has the main thread first, then those that do more than wait for work; of each its frames, the innermost
+    first, as ``path:line function``, with the plain arguments of the program's own functions where they could be seen.
+    """
+
+    rank: int
+    path: str
+    threads: tuple[tuple[str, ...], ...] = ()
+
+
 class Sampled(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="sample"):
     """One reading of one device's sensors, field name (with its unit as suffix) → value."""
 
@@ -235,7 +247,7 @@ class Ended(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="ended"):
 
 AnyEntry = (
     Phase | RankStarted | Recognized | StepDone | WindowAsked | TraceWritten | Compiled | MemoryMeasured | Checked
-    | FlightWritten | Sampled | SensorFailed | Log | RankEnded | Ended
+    | FlightWritten | StacksTaken | Sampled | SensorFailed | Log | RankEnded | Ended
 )  # fmt: skip
 
 

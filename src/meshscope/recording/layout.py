@@ -19,6 +19,7 @@ JOURNAL = "journal"
 TRACES = "traces"
 LOGS = "logs"
 FLIGHT = "flight"
+STACKS = "stacks"
 CONTROL = "control"
 XPLANES = "plugins/profile"
 

@@ -15,12 +15,13 @@ from meshscope.recording.entries import (
     FlightWritten,
     MemoryMeasured,
     Sampled,
+    StacksTaken,
     StepDone,
     TraceWritten,
     WindowAsked,
 )
 
-_OF_A_RANK = (StepDone, FlightWritten, TraceWritten, Compiled, MemoryMeasured, Checked)
+_OF_A_RANK = (StepDone, FlightWritten, StacksTaken, TraceWritten, Compiled, MemoryMeasured, Checked)
 _OF_A_STEP = (StepDone, MemoryMeasured, Checked)
 _END_NUMBER = 2**31
 _END_NS = 2**63

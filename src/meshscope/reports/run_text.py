@@ -78,6 +78,8 @@ def _title(run: Run) -> str:
         return f"{run.path}: {here.framework}, {_ranks(here.ranks, kind)}{_traced(run)}"
     step = f"step {state.step} of {state.planned}" if state.planned else f"step {state.step}"
     title = f": {here.title}" if here.title else ""
+    if here.is_attached:
+        return f"{here.strategy}{title} ({here.framework}, {_ranks(here.ranks, kind)}, {state.state})"
     return f"{here.strategy}{title} ({here.framework}, {_ranks(here.ranks, kind)}, {state.state}, {step})"
 
 

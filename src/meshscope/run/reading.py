@@ -13,6 +13,7 @@ from meshscope.experiment import Experiment
 from meshscope.readers.kept import read_kept
 from meshscope.recording.entries import Ended, Entry, FlightWritten, RankStarted, TraceWritten
 from meshscope.recording.feed import Feed
+from meshscope.run.attached import counted, with_steps
 from meshscope.run.flights import Flights
 from meshscope.run.ledger import Ledger
 from meshscope.run.state import SILENCE_NS, Run
@@ -95,6 +96,9 @@ class RunReader:
         announced = self._ledger.until(TraceWritten, now_ns)
         self._traces.experiment = run.experiment
         windows, refused = self._traces.of(announced, self._ledger.until(RankStarted, now_ns), run.steps)
+        attached = {entry.path for entry in announced if entry.first_step == entry.end_step}
+        windows = with_steps(windows, attached) if attached else windows
         ordered = sorted(windows, key=lambda window: (window.rank, window.start_ns, window.source))
+        run = replace(run, experiment=counted(run.experiment, ordered))
         records, unread = self._flights.of(self._ledger.until(FlightWritten, now_ns))
         return replace(run, windows=tuple(ordered), refused=(*refused, *unread), records=records)

@@ -15,6 +15,7 @@ from meshscope.recording.entries import (
     RankEnded,
     RankStarted,
     SensorFailed,
+    StacksTaken,
     TraceWritten,
     WindowAsked,
 )
@@ -59,6 +60,7 @@ class Run:
     skipped_lines: int = 0
     notes: tuple[str, ...] = ()
     records: tuple[Record, ...] = ()
+    stacks: tuple[StacksTaken, ...] = ()
 
     @property
     def name(self) -> str:

@@ -112,6 +112,8 @@ def _stepped(window: Window, entry: TraceWritten, steps: StepTable) -> Window:
     that are neither that many nor numbered like the steps are set aside for the journal's own times of them.
     """
     wanted = np.arange(entry.first_step, entry.end_step)
+    if not len(wanted):
+        return window  # Of a job that was attached to nobody counts the steps.
     numbers = np.array(window.steps, dtype=np.int64)
     if np.isin(wanted, numbers).all() and len(wanted):
         keep = np.isin(numbers, wanted)

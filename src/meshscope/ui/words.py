@@ -10,7 +10,7 @@ from meshscope.ui.panel import Fresh
 from meshscope.units import NS_PER_S, UNKNOWN, counted, percent, ranges
 
 RUNNING = ("launching", "importing", "compiling", "training", "warming profiler", "profiling", "stopping profiler",
-           "ending")  # fmt: skip
+           "ending", "attached")  # fmt: skip
 
 _GLYPHS = {"waiting": ("○", "faint"), "done": ("✓", "good"), "failed": ("✗", "bad"), "lost": ("✗", "bad"),
            "stopped": ("■", "warn")}  # fmt: skip
@@ -23,6 +23,10 @@ def glyph(state: str) -> tuple[str, str]:
 
 def doing(progress: Progress) -> str:
     """What a strategy does now, in a few words."""
+    return _uncounted(progress) if progress.is_uncounted else _counted(progress)
+
+
+def _counted(progress: Progress) -> str:
     step = f"step {progress.step}/{progress.planned}" if progress.planned else f"step {progress.step}"
     match progress.state:
         case "training":
@@ -35,6 +39,19 @@ def doing(progress: Progress) -> str:
             return f"{progress.state}…"
         case "done":
             return counted(progress.step, "step")
+        case _:
+            return progress.state
+
+
+def _uncounted(progress: Progress) -> str:
+    """Of a job that was attached to, whose steps nobody counts."""
+    match progress.state:
+        case "profiling" | "warming profiler":
+            return "profiling…"
+        case "stopping profiler":
+            return "writes its trace…"
+        case "done":
+            return "detached"
         case _:
             return progress.state
 

@@ -10,8 +10,8 @@ import pickle
 import signal
 import threading
 from pathlib import Path
-from typing import Any
 
+from meshscope.capture.calls import newest
 from meshscope.capture.processes import FLIGHT as ASKED
 from meshscope.capture.workers.rank_journal import RankJournal
 from meshscope.recording.entries import FlightWritten
@@ -37,7 +37,7 @@ def dump(recording: Path, journal: RankJournal) -> None:
         return
     path = f"{FLIGHT}/flight_record_rank{journal.rank}.pickle"
     write_whole(recording / path, content)
-    entry = FlightWritten(t_ns=journal.now_ns(), rank=journal.rank, path=path, newest=_newest(pickle.loads(content)))
+    entry = FlightWritten(t_ns=journal.now_ns(), rank=journal.rank, path=path, newest=newest(pickle.loads(content)))
     journal.append(entry)
 
 
@@ -52,13 +52,3 @@ def _content() -> bytes | None:
     name = "_dump_nccl_trace" if "nccl" in dist.get_backend() else "_dump_fr_trace"
     recorder = getattr(c10d, name, None)
     return None if recorder is None else bytes(recorder())
-
-
-def _newest(found: dict[str, Any]) -> dict[str, int]:
-    """The last collective by process group."""
-    newest: dict[str, int] = {}
-    for entry in found.get("entries", ()):
-        if not entry.get("is_p2p"):
-            group = str(entry["process_group"][0])
-            newest[group] = max(newest.get(group, -1), int(entry["collective_seq_id"]))
-    return newest

@@ -139,6 +139,8 @@ class Leaving(Dialog):
         Binding("down,j,right,tab", "move(1)", show=False),
         Binding("enter,space", "choose", show=False),
     ]
+    TITLE: ClassVar[str] = "a run is live"
+    STOPPING: ClassVar[str] = "Stopping: every rank is being ended…"
     CHOICES: ClassVar[tuple[tuple[str, str, str | None], ...]] = (
         ("l", "leave it running; meshscope watch rejoins it", "leave"),
         ("s", "stop the run: every rank is ended, what was recorded stays", "stop"),
@@ -147,7 +149,7 @@ class Leaving(Dialog):
 
     def __init__(self, look: Look) -> None:
         self._at = 0
-        super().__init__("a run is live", self._choices(), look)
+        super().__init__(self.TITLE, self._choices(), look)
 
     def _choices(self) -> list[Line]:
         lines: list[Line] = []

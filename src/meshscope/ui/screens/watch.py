@@ -21,6 +21,7 @@ from meshscope.ui.panels import comparison
 from meshscope.ui.panels.comparison import Standing
 from meshscope.ui.playback import Playback
 from meshscope.ui.scene import Scene, running
+from meshscope.ui.screens.detaching import leaving
 from meshscope.ui.screens.dialog import KEYS, Leaving
 from meshscope.ui.screens.help import Pairs
 from meshscope.ui.screens.keeping import Keeping
@@ -208,7 +209,7 @@ class Watch(Keeping):
 
     def action_leave(self) -> None:
         if self.playback.is_running and self._stopping_ns is None:
-            self.app.push_screen(Leaving(self.look), self._leave)
+            self.app.push_screen(leaving(self.scene)(self.look), self._leave)
         else:
             cast("MeshscopeApp", self.app).leave(self)
 
@@ -219,7 +220,7 @@ class Watch(Keeping):
             ask(self.playback.folder, Ask(what="stop", reason="key"))
             self._stopping_ns = time.monotonic_ns()
             self.playback.to_end()
-            self.say("Stopping: every rank is being ended…")
+            self.say(leaving(self.scene).STOPPING)
 
     def _leave_when_stopped(self) -> None:
         """After a stop was asked for: go as soon as the recording has ended, or when patience has."""

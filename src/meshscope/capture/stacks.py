@@ -1,0 +1,63 @@
+"""Where the Python threads of a rank's process are: read from faulthandler's text, and kept in the recording."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from meshscope.recording.entries import StacksTaken
+from meshscope.recording.journal import Journal
+from meshscope.recording.layout import STACKS, write_whole
+
+Stack = tuple[str, ...]
+
+MOST_THREADS = 16
+MOST_FRAMES = 24
+_THREAD = re.compile(r"^(Current thread|Thread) 0x[0-9a-f]{1,16}\b.*most recent call first", re.IGNORECASE)
+_FRAME = re.compile(r'^  File "([^"]{1,1000})", line (\d{1,9}|\?\?\?) in (.{1,200})$')
+_RESTING = ("threading.py", "queue.py", "selectors.py", "concurrent/futures/thread.py", "stack_dump.py")
+"""Where threads are that wait for work, or that took the stacks."""
+
+
+def parsed(text: str) -> tuple[Stack, ...]:
+    """The threads of one dump of faulthandler, the main one first; of several dumps in a text the last.
+
+    A frame is ``path:line function``, the innermost first.
+    """
+    threads: list[list[str]] = []
+    was_frame = True
+    for line in text.splitlines():
+        if _THREAD.match(line):
+            threads.append([])
+            was_frame = True
+        elif threads and (frame := _FRAME.match(line)):
+            if not was_frame:
+                threads = [threads[-1]] if not threads[-1] else [[]]
+            threads[-1].append(f"{frame[1]}:{frame[2]} {frame[3]}")
+            was_frame = True
+        elif line.strip():
+            was_frame = False
+    # faulthandler goes from the newest thread to the oldest.
+    return tuple(tuple(thread[:MOST_FRAMES]) for thread in reversed(threads) if thread)
+
+
+def busy(threads: Iterable[Stack]) -> tuple[Stack, ...]:
+    """The main thread and those that do not just wait for work, at most MOST_THREADS."""
+    found = list(threads)
+    others = (thread for thread in found[1:] if not _rests(thread))
+    return (*found[:1], *others)[:MOST_THREADS]
+
+
+def _rests(thread: Stack) -> bool:
+    return bool(thread) and thread[0].partition(":")[0].endswith(_RESTING)
+
+
+def keep(text: str, recording: Path, journal: Journal, *, rank: int, name: str) -> None:
+    """Write a dump into the recording and tell of it; nothing where it holds no thread."""
+    threads = busy(parsed(text))
+    if not threads:
+        return
+    path = f"{STACKS}/{name}-rank{rank}.txt"
+    write_whole(recording / path, text.encode())
+    journal.append(StacksTaken(t_ns=journal.now_ns(), rank=rank, path=path, threads=threads))
