@@ -33,6 +33,7 @@ pytestmark = [pytest.mark.live]
 class Job:
     process: subprocess.Popen[bytes]
     log: Path
+    last: Path
 
     @property
     def steps(self) -> list[tuple[int, float, float]]:
@@ -47,7 +48,10 @@ class Job:
             assert time.monotonic() < deadline, self.log.read_text()
             time.sleep(0.1)
 
-    def ends_well(self, patience_s: float = 90) -> None:
+    def ends_well(self, patience_s: float = 60) -> None:
+        """It trains on while nobody watches it, and ends with 0 once it is to."""
+        self.until(self.steps[-1][0] + 2)
+        self.last.touch()
         assert self.process.wait(patience_s) == 0, self.log.read_text()
 
     def mean_s(self, from_s: float, to_s: float) -> float:
@@ -62,13 +66,16 @@ def job(tmp_path: Path) -> Iterator[Callable[..., Job]]:
     started: list[Job] = []
 
     def start(*line: str, **environment: str) -> Job:
-        log = tmp_path / f"job{len(started)}.txt"
+        log, last = tmp_path / f"job{len(started)}.txt", tmp_path / f"end{len(started)}"
         quiet = {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
         with log.open("wb") as file:
             process = subprocess.Popen(
-                [sys.executable, *line], env=os.environ | quiet | environment, stdout=file, stderr=subprocess.STDOUT
+                [sys.executable, *line, f"--until={last}"],
+                env=os.environ | quiet | environment,
+                stdout=file,
+                stderr=subprocess.STDOUT,
             )
-        started.append(Job(process, log))
+        started.append(Job(process, log, last))
         return started[-1]
 
     yield start
@@ -129,13 +136,10 @@ def _free_port() -> int:
 
 def test_a_jax_job_is_measured_as_its_own_log_says_and_ends_well(job, tmp_path: Path) -> None:
     port = _free_port()
-    training = job(
-        str(JOBS / "jax_job.py"), f"--port={port}", "--seconds=6", JAX_PLATFORMS="cpu", JAX_NUM_CPU_DEVICES="2"
-    )
+    training = job(str(JOBS / "jax_job.py"), f"--port={port}", JAX_PLATFORMS="cpu", JAX_NUM_CPU_DEVICES="2")
     training.until(3)
     done = _attach(f"localhost:{port}", "--window=0.8", out=tmp_path / "run")
     assert done.returncode == 0, done.stderr
-    detached_at = training.steps[-1][0]
 
     run = _run(tmp_path / "run")
     assert {window.rank for window in run.windows} == {0, 1}
@@ -145,23 +149,21 @@ def test_a_jax_job_is_measured_as_its_own_log_says_and_ends_well(job, tmp_path: 
     assert "A step takes" in done.stdout
     _agrees(run, training)
     training.ends_well()
-    assert training.steps[-1][0] > detached_at, "it trained on when nobody watched"
 
 
 @pytest.mark.slow
 def test_an_unmodified_ddp_job_is_measured_as_its_own_log_says_and_ends_well(
     job, quick_kineto: dict[str, str], tmp_path: Path
 ) -> None:
-    training = job(*_torchrun("torch_job.py", "--seconds=30"), **quick_kineto)
+    training = job(*_torchrun("torch_job.py"), **quick_kineto)
     training.until(3)
     done = _attach(str(training.process.pid), "--window=2", "--every=1", "--windows=2", out=tmp_path / "run")
     assert done.returncode == 0, done.stdout + done.stderr
-    detached_at = training.steps[-1][0]
 
     run = _run(tmp_path / "run")
     assert sorted({window.rank for window in run.windows}) == [0, 1]
     assert len([entry for entry in run.traces if isinstance(entry, TraceWritten)]) == 4, "two windows of two ranks"
-    assert [window.steps for window in run.windows if window.rank == 0][0][0] in (0, 1)
+    assert next(window.steps for window in run.windows if window.rank == 0)[0] in (0, 1)
     shared = set.intersection(*({step for w in run.windows if w.rank == rank for step in w.steps} for rank in (0, 1)))
     assert shared, "ranks number their steps alike"
     assert run.ended is not None
@@ -170,14 +172,13 @@ def test_an_unmodified_ddp_job_is_measured_as_its_own_log_says_and_ends_well(
     assert not (tmp_path / "run" / "attached" / "arriving").exists()
     _agrees(run, training)
     training.ends_well()
-    assert training.steps[-1][0] > detached_at
 
 
 @pytest.mark.slow
 def test_ctrl_c_detaches_and_the_job_ends_as_if_nobody_had_come(
     job, quick_kineto: dict[str, str], tmp_path: Path
 ) -> None:
-    training = job(*_torchrun("torch_job.py", "--seconds=20"), **quick_kineto)
+    training = job(*_torchrun("torch_job.py"), **quick_kineto)
     training.until(3)
     line = [sys.executable, "-m", "meshscope", "attach", str(training.process.pid), "--headless", "--windows=99"]
     watching = subprocess.Popen(
@@ -197,7 +198,7 @@ def test_ctrl_c_detaches_and_the_job_ends_as_if_nobody_had_come(
 
 @pytest.mark.slow
 def test_a_worker_server_gives_traces_stacks_and_the_flight_recorder(job, tmp_path: Path) -> None:
-    training = job(*_torchrun("torch_job.py", "--seconds=30", "--worker-server"))
+    training = job(*_torchrun("torch_job.py", "--worker-server"))
     training.until(3)
     ports = re.findall(r"serves on (\d+)", training.log.read_text())
     done = _attach(*(f"127.0.0.1:{port}" for port in ports), "--window=2", out=tmp_path / "run")

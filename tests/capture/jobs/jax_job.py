@@ -1,12 +1,13 @@
 """A JAX job over all local devices as the documentation has it, which knows nothing of meshscope.
 
-    python jax_job.py --port 9999 --seconds 20
+    python jax_job.py --port 9999
 
 It starts JAX's own profiler server, marks its steps with StepTraceAnnotation, and prints the time of every step.
 Shape: https://docs.jax.dev/en/latest/profiling.html
 """
 
 import argparse
+import os
 import time
 
 import jax
@@ -17,7 +18,8 @@ from jax.sharding import NamedSharding, PartitionSpec
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--seconds", type=float, default=90, help="the longest that it trains")
+    parser.add_argument("--until", default="", help="a file: once it is there, the job ends")
     asked = parser.parse_args()
     jax.profiler.start_server(asked.port)
     mesh = jax.make_mesh((jax.device_count(),), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
@@ -39,7 +41,7 @@ def main() -> None:
 
     ends = time.monotonic() + asked.seconds
     step = 0
-    while time.monotonic() < ends:
+    while time.monotonic() < ends and not os.path.exists(asked.until):
         started = time.perf_counter()
         with jax.profiler.StepTraceAnnotation("train", step_num=step):
             params, loss = train_step(params, batch)

@@ -1,6 +1,6 @@
 """A DDP job as the tutorial has it, which knows nothing of meshscope. It prints the time of every step.
 
-    torchrun --standalone --nproc-per-node 2 torch_job.py --seconds 20
+    torchrun --standalone --nproc-per-node 2 torch_job.py
 
 Shape: https://pytorch.org/tutorials/intermediate/ddp_tutorial.html
 """
@@ -17,7 +17,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--seconds", type=float, default=90, help="the longest that it trains")
+    parser.add_argument("--until", default="", help="a file: once it is there, the job ends")
     parser.add_argument("--worker-server", action="store_true")
     asked = parser.parse_args()
     torch.set_num_threads(1)
@@ -44,7 +45,7 @@ def main() -> None:
         loss.backward()
         optimizer.step()
         # All ranks stop after the same step.
-        is_over = torch.tensor([float(time.monotonic() > ends)])
+        is_over = torch.tensor([float(time.monotonic() > ends or os.path.exists(asked.until))])
         dist.broadcast(is_over, 0)
         if rank == 0:
             took_ms = (time.perf_counter() - started) * 1000

@@ -28,7 +28,7 @@ _REQUEST = struct.Struct("<iiq")
 _COUNT = struct.Struct("<i")
 _ACTIVITIES = 2
 _LARGEST = 65_536
-_LOOK_EVERY_S = 0.5
+_LOOK_EVERY_S = 0.1
 _MOST_IDS = 1024
 
 
