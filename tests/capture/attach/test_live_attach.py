@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -94,13 +95,13 @@ def _family(pid: int) -> list[psutil.Process]:
 
 
 @pytest.fixture
-def quick_kineto(tmp_path: Path) -> dict[str, str]:
+def quick_kineto(tmp_path: Path) -> Iterator[dict[str, str]]:
     """Processes that ask the daemon every second instead of every five, at a socket of this test's own."""
     path = tmp_path / "kineto.conf"
     path.write_text("ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS=1\n")
-    sockets = tmp_path / "s"
-    sockets.mkdir()
-    return {"KINETO_USE_DAEMON": "1", "KINETO_CONFIG": str(path), "KINETO_IPC_SOCKET_DIR": str(sockets)}
+    # A socket's name has room for 107 bytes, of which libkineto takes 53.
+    with tempfile.TemporaryDirectory(prefix="k") as sockets:
+        yield {"KINETO_USE_DAEMON": "1", "KINETO_CONFIG": str(path), "KINETO_IPC_SOCKET_DIR": sockets}
 
 
 def _torchrun(script: str, *flags: str) -> tuple[str, ...]:
