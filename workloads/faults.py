@@ -47,7 +47,7 @@ KINDS: dict[str, Kind] = {
         "rank {rank} stops before the collectives of that step",
         "step",
         10.0,
-        _SINGLES | dict.fromkeys(_JAX, "one process drives all its devices, and none can leave out what others do"),
+        _SINGLES,
     ),
     "unsynced-gradients": Kind(
         "unsynced gradients",

@@ -100,10 +100,13 @@ class JaxFaults:
 
     def strike(self, step: int, params: Any) -> Any:
         """Inside a step, before its program: the parameters, which a straggler's device has only after more work."""
-        del step
         if "memory-leak" in self._asked:
             self._leak()
-        return self._delayed(params) if "straggler" in self._asked else params
+        if self._asked.get("hang") == step:
+            params = self._after_last(params, _stalled)
+        if "straggler" in self._asked:
+            params = self._after_last(params, lambda device: _work(device, self._rounds))
+        return params
 
     def program(self, compiled: Callable[..., Any], jitted: Callable[..., Any]) -> Callable[..., Any]:
         """What a step calls: the compiled program takes one shape; with new lengths, what compiles one for any."""
@@ -129,18 +132,17 @@ class JaxFaults:
             kept = np.ones(int(self._asked["memory-leak"] * _MIB / 4), np.float32)
             self._kept.append(jax.device_put(kept, device))
 
-    def _delayed(self, params: Any) -> Any:
-        """One of the last device's parameters is made to depend on work that this device has to do first."""
+    def _after_last(self, params: Any, first: Callable[[jax.Device], jax.Array]) -> Any:
+        """One of the last device's parameters is made to depend on what this device has to do first."""
         import jax
 
         leaves, tree = jax.tree.flatten(params)
         late = jax.devices()[self._count - 1]
-        first = leaves[0]
+        leaf = leaves[0]
         shards = [
-            _after(shard.data, _work(late, self._rounds)) if shard.device == late else shard.data
-            for shard in first.addressable_shards
+            _after(shard.data, first(late)) if shard.device == late else shard.data for shard in leaf.addressable_shards
         ]
-        leaves[0] = jax.make_array_from_single_device_arrays(first.shape, first.sharding, shards)
+        leaves[0] = jax.make_array_from_single_device_arrays(leaf.shape, leaf.sharding, shards)
         return jax.tree.unflatten(tree, leaves)
 
     def _calibrated(self) -> int:
@@ -161,6 +163,18 @@ def _work(device: jax.Device, rounds: int) -> jax.Array:
     import jax
 
     return _programs()[0](jax.device_put(np.int32(rounds), device))
+
+
+def _stalled(device: jax.Device) -> jax.Array:
+    """What the device never has: it waits for a callback on the host, as for data that never come."""
+    import jax
+
+    def stall(device: np.ndarray) -> np.ndarray:
+        while True:
+            time.sleep(60)
+
+    waits = jax.jit(lambda number: jax.pure_callback(stall, jax.ShapeDtypeStruct((), np.bool_), number))
+    return waits(jax.device_put(np.int32(device.id), device))
 
 
 def _after(value: jax.Array, is_broken: jax.Array) -> jax.Array:

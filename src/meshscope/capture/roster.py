@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 
 from meshscope.capture import processes
-from meshscope.recording.entries import Entry, FlightWritten, Phase, RankEnded, RankStarted, StepDone
+from meshscope.recording.entries import Entry, FlightWritten, Phase, RankEnded, RankStarted, StacksTaken, StepDone
 from meshscope.recording.journal import Tail
 from meshscope.recording.layout import JOURNAL
 
@@ -23,7 +23,8 @@ class Member:
 
     ``ended`` is the rank's own last word. ``gone_ns`` is when its process was first seen to have ended without one
     (−1: it was not), ``exit_code`` what the process table told of it then. ``called`` maps each process group to the
-    last collective that the rank has called in it, None where its flight recorder was not dumped.
+    last collective that the rank has called in it, None where its flight recorder was not dumped. ``has_told``: it has
+    left its stacks since it was asked.
     """
 
     rank: int
@@ -37,10 +38,15 @@ class Member:
     gone_ns: int = -1
     exit_code: int | None = None
     called: dict[str, int] | None = None
+    has_told: bool = False
 
     def fold(self, entry: Entry) -> None:
+        # Asked for from outside, so it shows no life.
         if isinstance(entry, FlightWritten):
-            self.called = entry.newest  # Asked for from outside, so it shows no life.
+            self.called = entry.newest
+            return
+        if isinstance(entry, StacksTaken):
+            self.has_told = True
             return
         self.moved_ns = max(self.moved_ns, entry.t_ns)
         if isinstance(entry, Phase):
@@ -55,6 +61,11 @@ class Member:
         elif isinstance(entry, RankEnded):
             self.ended, self.gone_ns = entry, -1
 
+    @property
+    def is_at_work(self) -> bool:
+        """Whether it makes steps, by its own last word."""
+        return self.phase in _AT_WORK
+
     def look(self, now_ns: int) -> None:
         """Ask the process table whether it is still there."""
         if self.process is None or self.ended is not None or processes.is_alive(self.process):
@@ -67,7 +78,7 @@ class Member:
         """Whether it has shown no progress for longer than its phase allows."""
         if self.ended is not None:
             return False
-        if self.phase in _AT_WORK:
+        if self.is_at_work:
             return now_ns - self.moved_ns > max(patience_s * 1e9, _LONGEST_STEPS * self.longest_ns)
         return now_ns - self.phase_since_ns > startup_patience_s * 1e9
 

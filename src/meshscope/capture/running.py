@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,8 +12,9 @@ from meshscope.capture import causes, processes
 from meshscope.capture.commands import Command
 from meshscope.capture.cycle import Cycle
 from meshscope.capture.request import Request
-from meshscope.capture.roster import Roster, absent, hung
+from meshscope.capture.roster import Roster
 from meshscope.capture.sensors.sampling import Sampling
+from meshscope.capture.watchdog import Watchdog
 from meshscope.experiment import Experiment
 from meshscope.recording.control import Ask
 from meshscope.recording.entries import Ended, Log, Phase
@@ -23,7 +24,6 @@ from meshscope.recording.layout import LOGS, create
 LAUNCHER_LOG = "launcher.txt"
 _POLL_S = 0.1
 _SETTLE_S = 0.5
-_DUMP_S = 5.0
 _PARTING_S = 30.0
 
 
@@ -43,6 +43,7 @@ class Running:
     journal: Journal = field(init=False)
     roster: Roster = field(init=False)
     cycle: Cycle = field(init=False)
+    watchdog: Watchdog = field(init=False)
 
     def run(self) -> Ended:
         """Until the ranks are done, one failed or a stop was asked for; nothing of it runs on afterwards."""
@@ -50,6 +51,14 @@ class Running:
         self.journal = Journal(self.recording, "supervisor", t0_unix_ns=self.experiment.t0_unix_ns)
         self.roster = Roster(self.recording, self.experiment.ranks)
         self.cycle = Cycle(self.recording, self.request.windows, self.experiment, self.journal)
+        self.watchdog = Watchdog(
+            self.recording,
+            self.roster,
+            self.request,
+            self.journal,
+            has_flight=self.experiment.framework == "torch",
+            look=lambda: self._take(()),
+        )
         self.journal.append(Phase(t_ns=self.journal.now_ns(), rank=-1, phase="launching"))
         for fault in self.experiment.faults:
             text = f"injected: {fault}; this is no clean run"
@@ -87,7 +96,10 @@ class Running:
             time.sleep(_POLL_S)
 
     def _look(self) -> None:
-        self.cycle.take(self.roster.fresh(self.journal.now_ns()), self.asks())
+        self._take(self.asks())
+
+    def _take(self, asks: Iterable[Ask]) -> None:
+        self.cycle.take(self.roster.fresh(self.journal.now_ns()), list(asks))
 
     def _settle(self, child: subprocess.Popen[bytes]) -> None:
         """Give the peers of a rank that failed, and the launcher, a moment to say what they know."""
@@ -97,34 +109,11 @@ class Running:
             time.sleep(0.02)
 
     def _hung(self) -> Ended | None:
-        stuck = hung(
-            self.roster,
-            self.journal.now_ns(),
-            patience_s=self.request.patience_s,
-            startup_patience_s=self.request.startup_patience_s,
-        )
+        stuck = self.watchdog.stuck()
         if stuck is None:
             return None
-        for process in self.roster.processes():
-            processes.ask_for_stacks(process)
-        rank, why = self._told_apart(*stuck)
+        rank, why = stuck
         return Ended(t_ns=0, outcome="failed", rank=rank, why=f"rank {rank} hangs: {why}" if rank >= 0 else why)
-
-    def _told_apart(self, rank: int, why: str) -> tuple[int, str]:
-        """Where steps do not tell which rank the others wait for, its flight recorder may."""
-        if self.experiment.framework == "torch":
-            for process in self.roster.processes():
-                processes.ask_for_flight(process)
-        deadline = time.monotonic() + (_SETTLE_S if rank >= 0 else _DUMP_S)
-        missing = None
-        while time.monotonic() < deadline and missing is None:
-            time.sleep(_POLL_S)
-            self.roster.fresh(self.journal.now_ns())
-            missing = absent(self.roster)
-        time.sleep(_SETTLE_S)
-        if rank >= 0 or missing is None:
-            return rank, why
-        return missing[0], f"{why}; {missing[1]}, which it has not called"
 
     def _end_all(self, child: subprocess.Popen[bytes]) -> None:
         processes.end([*self.roster.processes(), *processes.family(child.pid)])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from meshscope.recording.entries import StacksTaken
 from meshscope.recording.journal import Journal
-from meshscope.recording.layout import STACKS, write_whole
+from meshscope.recording.layout import LOGS, STACKS, write_whole
 
 Stack = tuple[str, ...]
 
@@ -16,8 +16,14 @@ MOST_THREADS = 16
 MOST_FRAMES = 24
 _THREAD = re.compile(r"^(Current thread|Thread) 0x[0-9a-f]{1,16}\b.*most recent call first", re.IGNORECASE)
 _FRAME = re.compile(r'^  File "([^"]{1,1000})", line (\d{1,9}|\?\?\?) in (.{1,200})$')
-_RESTING = ("threading.py", "queue.py", "selectors.py", "concurrent/futures/thread.py", "stack_dump.py")
-"""Where threads are that wait for work, or that took the stacks."""
+_RESTING = ("threading.py", "queue.py", "selectors.py", "concurrent/futures/thread.py", "workers/stalls.py")
+"""Where threads are that wait for work, or that take the stacks."""
+
+_LIBRARIES = re.compile(r"(^|/)(site-packages|dist-packages|lib/python3[^/]*|meshscope/capture)/|^<")
+_WAITS = re.compile(r"may be stuck|join the rendezvous|Termination timeout for|Timed out waiting", re.IGNORECASE)
+_TAIL_BYTES = 65_536
+_LINE_LENGTH = 500
+_MOST_LINES = 6
 
 
 def parsed(text: str) -> tuple[Stack, ...]:
@@ -53,11 +59,36 @@ def _rests(thread: Stack) -> bool:
     return bool(thread) and thread[0].partition(":")[0].endswith(_RESTING)
 
 
-def keep(text: str, recording: Path, journal: Journal, *, rank: int, name: str) -> None:
-    """Write a dump into the recording and tell of it; nothing where it holds no thread."""
+def is_own(path: str) -> bool:
+    """Whether a frame's file is the program's, not a library's, the interpreter's or the profiler's."""
+    return _LIBRARIES.search(path) is None
+
+
+def said(log: Path) -> tuple[str, ...]:
+    """The last lines of a log in which a library says that it waits; none where there is no log."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, 2) - _TAIL_BYTES))
+            lines = file.read().decode(errors="replace").splitlines()
+    except OSError:
+        return ()
+    return tuple(line.strip()[:_LINE_LENGTH] for line in lines if _WAITS.search(line))[-_MOST_LINES:]
+
+
+def keep(text: str, recording: Path, journal: Journal, *, rank: int, name: str) -> bool:
+    """Write a dump into the recording and tell of it; False, and nothing, where it holds no thread."""
     threads = busy(parsed(text))
     if not threads:
-        return
+        return False
     path = f"{STACKS}/{name}-rank{rank}.txt"
     write_whole(recording / path, text.encode())
-    journal.append(StacksTaken(t_ns=journal.now_ns(), rank=rank, path=path, threads=threads))
+    journal.append(
+        StacksTaken(
+            t_ns=journal.now_ns(),
+            rank=rank,
+            path=path,
+            threads=threads,
+            said=said(recording / LOGS / f"rank{rank}.txt"),
+        )
+    )
+    return True

@@ -194,11 +194,13 @@ class StacksTaken(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="sta
 
     ``threads`` has the main thread first, then those that do more than wait for work; of each its frames, the innermost
     first, as ``path:line function``, with the plain arguments of the program's own functions where they could be seen.
+    ``said`` are the last lines in which a library has written into the rank's log that it waits (XLA does).
     """
 
     rank: int
     path: str
     threads: tuple[tuple[str, ...], ...] = ()
+    said: tuple[str, ...] = ()
 
 
 class Sampled(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="sample"):

@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 from meshscope.capture import lifeline
 from meshscope.capture.causes import last_lines
 from meshscope.capture.processes import STACKS
-from meshscope.capture.workers import torch_flight
+from meshscope.capture.workers import stalls, torch_flight
 from meshscope.capture.workers.post import Post
 from meshscope.capture.workers.rank_journal import RankJournal
 from meshscope.recording.entries import RankEnded
@@ -42,8 +42,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     sys.argv = [str(asked.script), *asked.flags]
     experiment = read_experiment(asked.recording)
     journal = RankJournal(asked.recording, rank, t0_unix_ns=experiment.t0_unix_ns)
-    if experiment.framework == "torch":
-        torch_flight.listen(asked.recording, journal)
+    stalls.listen(asked.recording, journal, *([torch_flight.dump] if experiment.framework == "torch" else []))
     journal.phase("importing")
     module = importlib.import_module("options")
     options = module.parse(asked.flags)

@@ -1,33 +1,20 @@
-"""Leaves a torch rank's flight recorder in the recording when the supervisor asks: the calls that it is stuck in.
-
-A rank that hangs sits in C++, where Python runs no signal handler; so a thread of its own waits for the signal, which
-every other thread blocks.
-"""
+"""Leaves a torch rank's flight recorder in the recording when the supervisor asks: the calls that it is stuck in."""
 
 from __future__ import annotations
 
 import pickle
-import signal
-import threading
 from pathlib import Path
 
 from meshscope.capture.calls import newest
-from meshscope.capture.processes import FLIGHT as ASKED
+from meshscope.capture.workers import stalls
 from meshscope.capture.workers.rank_journal import RankJournal
 from meshscope.recording.entries import FlightWritten
 from meshscope.recording.layout import FLIGHT, write_whole
 
 
 def listen(recording: Path, journal: RankJournal) -> None:
-    """Call from the main thread before any other is started: threads inherit what it blocks."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {ASKED})
-    threading.Thread(target=_serve, args=(recording, journal), daemon=True, name="flight recorder").start()
-
-
-def _serve(recording: Path, journal: RankJournal) -> None:
-    while True:
-        signal.sigwait({ASKED})
-        dump(recording, journal)
+    """Call from the main thread before any other is started; see :func:`stalls.listen`."""
+    stalls.listen(recording, journal, dump)
 
 
 def dump(recording: Path, journal: RankJournal) -> None:
