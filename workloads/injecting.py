@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _MIB = 2**20
 _SIDE = 256
+_ROUNDS_AHEAD = 500
 
 
 class TorchFaults:
@@ -169,12 +170,19 @@ def _stalled(device: jax.Device) -> jax.Array:
     """What the device never has: it waits for a callback on the host, as for data that never come."""
     import jax
 
-    def stall(device: np.ndarray) -> np.ndarray:
-        while True:
-            time.sleep(60)
+    def stall(number: jax.Array, is_broken: jax.Array) -> np.ndarray:
+        del is_broken
+        return _wait_for_ever(device=int(number))
 
-    waits = jax.jit(lambda number: jax.pure_callback(stall, jax.ShapeDtypeStruct((), np.bool_), number))
-    return waits(jax.device_put(np.int32(device.id), device))
+    result = jax.ShapeDtypeStruct((), np.bool_)
+    waits = jax.jit(lambda number, is_broken: jax.pure_callback(stall, result, number, is_broken))
+    # After some work: what has nothing to wait for, a CPU does at once, in the thread that the others are started from.
+    return waits(jax.device_put(np.int32(device.id), device), _work(device, _ROUNDS_AHEAD))
+
+
+def _wait_for_ever(device: int) -> np.ndarray:
+    while True:
+        time.sleep(60)
 
 
 def _after(value: jax.Array, is_broken: jax.Array) -> jax.Array:

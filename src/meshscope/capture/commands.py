@@ -12,6 +12,7 @@ from typing import Any
 
 from meshscope.capture import guard, machine, scripts
 from meshscope.capture.request import Request
+from meshscope.capture.xla_flags import waiting_flags
 from meshscope.discovery import Workload
 from meshscope.experiment import Experiment, PlannedRun
 from meshscope.recording.layout import LOGS
@@ -119,6 +120,9 @@ def _environment(request: Request, planned: PlannedRun, workload: Workload) -> d
     if planned.framework == "jax":
         own["TF_CPP_MIN_LOG_LEVEL"] = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "1")
         if planned.device_kind == "cpu":
+            # The user's own come last, and the last one counts.
+            flags = waiting_flags(machine.versions().get("jaxlib", ""), request.patience_s)
+            own["XLA_FLAGS"] = f"{flags} {os.environ.get('XLA_FLAGS', '')}".strip()
             own |= {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(planned.ranks)}
     if planned.device_kind == "cpu" and (_NETWORK_INTERFACES / "lo").exists():
         # The ranks are all here; without this gloo looks the host's own name up, which some machines cannot.

@@ -10,6 +10,7 @@ import psutil
 
 from meshscope.capture import processes
 from meshscope.recording.entries import Entry, FlightWritten, Phase, RankEnded, RankStarted, StacksTaken, StepDone
+from meshscope.recording.frames import frame
 from meshscope.recording.journal import Tail
 from meshscope.recording.layout import JOURNAL
 
@@ -23,8 +24,8 @@ class Member:
 
     ``ended`` is the rank's own last word. ``gone_ns`` is when its process was first seen to have ended without one
     (−1: it was not), ``exit_code`` what the process table told of it then. ``called`` maps each process group to the
-    last collective that the rank has called in it, None where its flight recorder was not dumped. ``has_told``: it has
-    left its stacks since it was asked.
+    last collective that the rank has called in it, None where its flight recorder was not dumped. ``told`` are
+    its stacks, None until it has left some since it was asked.
     """
 
     rank: int
@@ -38,7 +39,7 @@ class Member:
     gone_ns: int = -1
     exit_code: int | None = None
     called: dict[str, int] | None = None
-    has_told: bool = False
+    told: StacksTaken | None = None
 
     def fold(self, entry: Entry) -> None:
         # Asked for from outside, so it shows no life.
@@ -46,7 +47,7 @@ class Member:
             self.called = entry.newest
             return
         if isinstance(entry, StacksTaken):
-            self.has_told = True
+            self.told = entry
             return
         self.moved_ns = max(self.moved_ns, entry.t_ns)
         if isinstance(entry, Phase):
@@ -149,6 +150,8 @@ def hung(roster: Roster, now_ns: int, *, patience_s: float, startup_patience_s: 
     still = [m for m in leading if m.process is not None and processes.is_stopped(m.process)]
     if still:
         return still[0].rank, f"it was stopped by a signal in {_place(still[0])}; no progress for {idle_s:.0f} s"
+    if len(leading) < len(roster.members):
+        return -1, f"no device made progress for {idle_s:.0f} s; their process is in {_place(late[0])}"
     culprit = _hindmost(leading)
     if culprit is None:
         return -1, f"no rank made progress for {idle_s:.0f} s; all are in {_place(late[0])}"
@@ -171,6 +174,24 @@ def absent(roster: Roster) -> tuple[int, str] | None:
         late = {rank: last for rank, last in members.items() if last < most}
         behind |= {rank: f"the others wait in collective {last + 1} of group {group}" for rank, last in late.items()}
     return next(iter(behind.items())) if len(behind) == 1 else None
+
+
+def standing(roster: Roster) -> dict[int, str]:
+    """Rank → where it stands, in words, by the stacks that its process has left: in the program's own code where it is.
+
+    A process that drives several ranks has a main thread that waits for all of them, and tells of those that another of
+    its threads names.
+    """
+    found: dict[int, str] = {}
+    for member in roster.leading:
+        threads = member.told.threads if member.told is not None else ()
+        is_lone = len(roster.leading) == len(roster.members)
+        for thread in threads[:1] if is_lone else threads[1:]:
+            own = next((one for text in thread if (one := frame(text)) is not None and one.is_own), None)
+            rank = member.rank if is_lone else own.place if own is not None else None
+            if own is not None and rank in roster.members:
+                found[rank] = own.words
+    return found
 
 
 def _place(member: Member) -> str:

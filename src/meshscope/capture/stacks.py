@@ -19,7 +19,6 @@ _FRAME = re.compile(r'^  File "([^"]{1,1000})", line (\d{1,9}|\?\?\?) in (.{1,20
 _RESTING = ("threading.py", "queue.py", "selectors.py", "concurrent/futures/thread.py", "workers/stalls.py")
 """Where threads are that wait for work, or that take the stacks."""
 
-_LIBRARIES = re.compile(r"(^|/)(site-packages|dist-packages|lib/python3[^/]*|meshscope/capture)/|^<")
 _WAITS = re.compile(r"may be stuck|join the rendezvous|Termination timeout for|Timed out waiting", re.IGNORECASE)
 _TAIL_BYTES = 65_536
 _LINE_LENGTH = 500
@@ -57,11 +56,6 @@ def busy(threads: Iterable[Stack]) -> tuple[Stack, ...]:
 
 def _rests(thread: Stack) -> bool:
     return bool(thread) and thread[0].partition(":")[0].endswith(_RESTING)
-
-
-def is_own(path: str) -> bool:
-    """Whether a frame's file is the program's, not a library's, the interpreter's or the profiler's."""
-    return _LIBRARIES.search(path) is None
 
 
 def said(log: Path) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from meshscope.capture import processes, stacks
 from meshscope.capture.request import Request
-from meshscope.capture.roster import Member, Roster, absent, hung
+from meshscope.capture.roster import Member, Roster, absent, hung, standing
 from meshscope.recording.entries import Log
 from meshscope.recording.journal import Journal
 from meshscope.recording.layout import LOGS
@@ -88,7 +88,7 @@ class Watchdog:
         self._asked += 1
         self._log_ends = {member.rank: _size(self._log(member)) for member in self.roster.leading}
         for member in self.roster.leading:
-            member.has_told, member.called = False, None
+            member.told = member.called = None
             if member.process is not None:
                 processes.ask_for_stacks(member.process)
                 processes.ask_for_flight(member.process)
@@ -102,14 +102,19 @@ class Watchdog:
         missing = absent(self.roster) if self.has_flight else None
         time.sleep(_SETTLE_S)  # faulthandler writes on its own account
         for member in self.roster.leading:
-            if not member.has_told:
+            if member.told is None:
                 self._keep(member)
-        if rank >= 0 or missing is None:
-            return rank, why
-        return missing[0], f"{why}; {missing[1]}, which it has not called"
+        stands = standing(self.roster)
+        if rank < 0 and missing is not None:
+            rank, why = missing[0], f"{why}; {missing[1]}, which it has not called"
+        elif rank < 0 and len(stands) == 1 < len(self.roster.members):
+            rank = next(iter(stands))
+        return rank, f"{why}; it stands in {stands[rank]}" if rank in stands else why
 
     def _has_answered(self, member: Member) -> bool:
-        return member.ended is not None or (member.has_told and (not self.has_flight or member.called is not None))
+        return member.ended is not None or (
+            member.told is not None and (not self.has_flight or member.called is not None)
+        )
 
     def _keep(self, member: Member) -> None:
         """What faulthandler has written into the log of a rank whose interpreter gives no answer."""

@@ -3,7 +3,7 @@
 Fires where a flight recorder's dump shows ranks inside a call that another rank of the group had not made; and in a
 recording where no step has ended for ten seconds and for twenty usual steps, while every rank says that it trains (a
 compilation, a profiler that stops and the end of a run say so); or where a rank died of a collective's timeout, or the
-supervisor ended a run that made no progress.
+supervisor asked the ranks where they stand since no step had ended for too long, or ended the run for it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from meshscope.analysis.findings.rule import Cost, Finding, Rule, part
 from meshscope.analysis.findings.whole import Whole
 from meshscope.analysis.flight import Flight, Unfinished, flight
 from meshscope.analysis.flight_words import ranks_words, unfinished_words
+from meshscope.analysis.stalls import newest, places, stall_words
 from meshscope.analysis.steps import steps
 from meshscope.run import Run
 from meshscope.units import NS_PER_S, duration
@@ -27,7 +28,9 @@ _MOST = 3
 _TRAINING = ("training", "profiling", "warming profiler")
 _ENDED_FOR_IT = re.compile(r"\bhangs\b|\bmade progress\b")
 _FRAME = re.compile(r'^\s*File "')
-_TIMED_OUT = re.compile(r"timed out|watchdog caught|collective operation timeout|timeout after", re.IGNORECASE)
+_TIMED_OUT = re.compile(
+    r"timed out|watchdog caught|collective operation timeout|timeout after|termination timeout for", re.IGNORECASE
+)
 
 _FIX = """# all ranks must reach the same collectives in the same order; find the
 # one that differs, and fail after a minute instead of ten or more:
@@ -46,7 +49,7 @@ def hang(run: Run) -> tuple[Finding, ...]:
     still_ns, told = _standstill(run)
     if not stuck and not told:
         return ()
-    missing = sorted({rank for one in stuck for rank in one.absent}) or _odd_ranks(run)
+    missing = sorted({rank for one in stuck for rank in one.absent}) or list(places(run)) or _odd_ranks(run)
     evidence = (*told, *_calls(stuck, recorders))
     return (
         Finding(
@@ -101,9 +104,11 @@ def _standstill(run: Run) -> tuple[int, tuple[str, ...]]:
     still_ns = max(_until_ns(run) - last_ns, 0)
     timed_out = [end for end in run.rank_ends if end.exit_code and _TIMED_OUT.search(_words(end.why, end.log_lines))]
     ended = _ended_for_it(run)
-    if not timed_out and not ended and not (_trains(run) and still_ns >= _patience_ns(run)):
+    is_asked = bool(newest(run))  # The supervisor asks where ranks are when it waits for them too long.
+    if not timed_out and not ended and not is_asked and not (_trains(run) and still_ns >= _patience_ns(run)):
         return 0, ()
-    said = [*ended, f"no step has ended for {duration(still_ns)}{_usually(run)}", _where(run), *_stack(run)]
+    said = [*ended, f"no step has ended for {duration(still_ns)}{_usually(run)}", _where(run)]
+    said += stall_words(run) or _stack(run)
     said += [f"rank {end.rank} gave up: {_line(end.why, end.log_lines)}" for end in timed_out[:_MOST]]
     return still_ns, tuple(said)
 

@@ -16,9 +16,10 @@ from types import FrameType
 from typing import Any
 
 from meshscope.capture.processes import FLIGHT as ASKED
-from meshscope.capture.stacks import MOST_FRAMES, Stack, busy, is_own, said
+from meshscope.capture.stacks import MOST_FRAMES, Stack, busy, said
 from meshscope.capture.workers.rank_journal import RankJournal
 from meshscope.recording.entries import StacksTaken
+from meshscope.recording.frames import is_own
 from meshscope.recording.layout import LOGS, STACKS, write_whole
 
 Dump = Callable[[Path, RankJournal], None]
