@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from meshscope.analysis.breakdown import breakdown
+from meshscope.analysis.findings import findings
 from meshscope.analysis.flight import flight
 from meshscope.analysis.overlap import overlap
 from meshscope.recording.entries import Ended
@@ -155,6 +156,25 @@ def test_a_hang_names_the_rank_that_left_out_a_collective(made: Callable[..., Re
     assert seen.ranks == (0, 1)
     (stuck,) = seen.unfinished
     assert (stuck.waiting, stuck.absent) == ((0,), (1,))
+    assert "it stands in TorchFaults._hang() (injecting.py" in hung.ended.why
+    assert {entry.rank for entry in hung.run.stacks} == {0, 1}
+    assert any("Looks like a hang of rank 1" in log.text for log in hung.run.logs), "well before the end"
+
+
+@pytest.mark.parametrize("strategy", ["pmap", "pjit"])
+def test_a_jax_device_that_hangs_is_named_with_the_collective_that_the_other_waits_in(
+    made: Callable[..., Recorded], strategy: str
+) -> None:
+    """One process drives both: its stacks tell the device apart, and XLA says how many are missing."""
+    hung = made(strategy, "hang:6", patience_s=12.0)
+    assert (hung.ended.outcome, hung.ended.rank) == ("failed", 1)
+    assert "it stands in _wait_for_ever(device=1) (injecting.py" in hung.ended.why
+    (found,) = [one for one in findings(hung.run) if one.code == "hang"]
+    said = " ".join(found.evidence)
+    assert found.ranks == (1,)
+    assert "XLA: 1 of 2 participants wait in all_" in said
+    assert "of devices 0–1, 1 of them not there" in said
+    assert any("Looks like a hang of rank 1" in log.text for log in hung.run.logs), "well before the end"
 
 
 @pytest.mark.parametrize("strategy", ["ddp", "pmap", "torch-single"])

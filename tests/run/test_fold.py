@@ -25,6 +25,7 @@ from meshscope.recording.entries import (
     RankStarted,
     Sampled,
     SensorFailed,
+    StacksTaken,
     StepDone,
     TraceWritten,
     WindowAsked,
@@ -52,6 +53,9 @@ entries = st.one_of(
     st.builds(MemoryMeasured, t_ns=times, rank=ranks, device=ranks, step=times, source=words,
               categories=st.dictionaries(words, sizes), how=st.just({})),
     st.builds(Checked, t_ns=times, rank=ranks, step=times, parameters=st.floats(0, 9)),
+    st.builds(
+        StacksTaken, t_ns=times, rank=ranks, path=words, threads=st.tuples(st.tuples(words)), said=st.tuples(words)
+    ),
     st.builds(FlightWritten, t_ns=times, rank=ranks, path=words, newest=st.dictionaries(words, sizes)),
     st.builds(Sampled, t_ns=times, device=words, values=st.dictionaries(words, st.floats(0, 1))),
     st.builds(SensorFailed, t_ns=times, device=words, field=words, why=words),

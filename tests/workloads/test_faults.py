@@ -24,7 +24,7 @@ ABLE = {
     "straggler": PARALLEL,
     "slow-input": EVERYWHERE,
     "memory-leak": EVERYWHERE,
-    "hang": TORCH,
+    "hang": PARALLEL,
     "unsynced-gradients": {"ddp", "zero1", "cp", "pmap", "shard-map"},
     "ragged-batch": REPLICAS,
     "same-key": (TORCH - PIPELINES) | {"pmap", "shard-map", "shard-map-fsdp"},

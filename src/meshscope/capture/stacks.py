@@ -14,7 +14,7 @@ Stack = tuple[str, ...]
 
 MOST_THREADS = 16
 MOST_FRAMES = 24
-_THREAD = re.compile(r"^(Current thread|Thread) 0x[0-9a-f]{1,16}\b.*most recent call first", re.IGNORECASE)
+_THREAD = re.compile(r"^(?:Current thread|Thread) (0x[0-9a-f]{1,16})\b.*most recent call first", re.IGNORECASE)
 _FRAME = re.compile(r'^  File "([^"]{1,1000})", line (\d{1,9}|\?\?\?) in (.{1,200})$')
 _RESTING = ("threading.py", "queue.py", "selectors.py", "concurrent/futures/thread.py", "workers/stalls.py")
 """Where threads are that wait for work, or that take the stacks."""
@@ -30,19 +30,16 @@ def parsed(text: str) -> tuple[Stack, ...]:
 
     A frame is ``path:line function``, the innermost first.
     """
-    threads: list[list[str]] = []
-    was_frame = True
+    dump: dict[str, list[str]] = {}
+    thread: list[str] = []
     for line in text.splitlines():
-        if _THREAD.match(line):
-            threads.append([])
-            was_frame = True
-        elif threads and (frame := _FRAME.match(line)):
-            if not was_frame:
-                threads = [threads[-1]] if not threads[-1] else [[]]
-            threads[-1].append(f"{frame[1]}:{frame[2]} {frame[3]}")
-            was_frame = True
-        elif line.strip():
-            was_frame = False
+        if head := _THREAD.match(line):
+            # The next dump begins where one of its threads comes again; a thread that has ended is not in it.
+            dump = {} if head[1] in dump else dump
+            thread = dump.setdefault(head[1], [])
+        elif frame := _FRAME.match(line):
+            thread.append(f"{frame[1]}:{frame[2]} {frame[3]}")
+    threads = list(dump.values())
     # faulthandler goes from the newest thread to the oldest.
     return tuple(tuple(thread[:MOST_FRAMES]) for thread in reversed(threads) if thread)
 

@@ -36,7 +36,7 @@ class Watchdog:
     journal: Journal
     has_flight: bool
     look: Callable[[], None]
-    _suspected_ns: int = -1
+    _still_ns: int = -1
     _asked: int = 0
     _log_ends: dict[int, int] = field(default_factory=dict)
 
@@ -58,14 +58,13 @@ class Watchdog:
     def _suspect(self, now_ns: int) -> None:
         """Ask once when it looks like a hang; say so too when it was none."""
         moved_ns = max((member.moved_ns for member in self.roster.leading), default=0)
-        if self._suspected_ns >= 0 and moved_ns > self._suspected_ns:
-            still_s = (moved_ns - self._suspected_ns) / 1e9 + self._suspect_s()
-            self._say("info", f"The run goes on after {still_s:.0f} s without a step.")
-            self._suspected_ns = -1
+        if self._still_ns >= 0 and moved_ns > self._still_ns:
+            self._say("info", f"The run goes on after {(moved_ns - self._still_ns) / 1e9:.0f} s without a step.")
+            self._still_ns = -1
         late = [member for member in self.roster.leading if self._is_suspect(member, now_ns)]
-        if self._suspected_ns >= 0 or not late:
+        if self._still_ns >= 0 or not late:
             return
-        self._suspected_ns = now_ns
+        self._still_ns = moved_ns
         self._ask()
         rank, why = self._told_apart(-1, f"no step has ended for {self._suspect_s():.0f} s")
         self._say("warning", f"Looks like a hang{f' of rank {rank}' if rank >= 0 else ''}: {why}.")

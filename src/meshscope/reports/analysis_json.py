@@ -31,6 +31,7 @@ from meshscope.reports.findings_json import findings_json, looked_for_json
 from meshscope.reports.memory_json import headroom_json, measured_json, memory_json_doubts, out_of_memory_json
 from meshscope.reports.pipeline_json import pipeline_json
 from meshscope.reports.records_json import memory_record_json, records_json
+from meshscope.reports.stacks import stacks_json
 from meshscope.reports.waiting_json import waiting_json
 from meshscope.reports.why_json import why_json
 from meshscope.run import Run
@@ -124,6 +125,8 @@ def _recording(run: Run) -> dict[str, Any]:
         said["axes"] = [asdict(axis) for axis in along]
     if run.experiment.strategy and not run.experiment.model and run.experiment.title:
         said["seen"] = {"strategy": run.experiment.seen or None, "title": run.experiment.title}
+    if run.stacks:
+        said["stacks"] = stacks_json(run)
     if run.experiment.faults:
         said["injected"] = list(run.experiment.faults)
     if not run.experiment.strategy:

@@ -26,6 +26,7 @@ from meshscope.reports.measured_text import measured_lines, traced_lines
 from meshscope.reports.memory_text import headroom_lines
 from meshscope.reports.pipeline_text import pipeline_lines
 from meshscope.reports.records_text import allocator_lines, flight_lines, sensor_lines
+from meshscope.reports.stacks import stack_lines
 from meshscope.reports.waiting_text import waiting_lines
 from meshscope.reports.why_text import why_lines
 from meshscope.run import Run
@@ -59,6 +60,7 @@ def run_lines(run: Run) -> list[str]:
     lines += allocator_lines(memory(run))
     lines += headroom_lines(run)
     lines += flight_lines(run)
+    lines += stack_lines(run)
     lines += sensor_lines(run)
     lines += _steps(steps(run))
     lines += efficiency_lines(efficiency(run))

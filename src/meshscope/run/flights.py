@@ -16,17 +16,20 @@ Refusal = tuple[str, str, str]
 
 @dataclass
 class Flights:
-    """Each announced dump is read once; one that is not there (yet) is looked for again."""
+    """Each announced dump is read once; one that is not there (yet) is looked for again.
+
+    A rank that was asked several times has left several: the last one tells how far it has come.
+    """
 
     folder: Path
     t0_unix_ns: int
-    _known: dict[str, tuple[Record, ...] | TraceError] = field(default_factory=dict)
+    _known: dict[tuple[str, int], tuple[Record, ...] | TraceError] = field(default_factory=dict)
 
     def of(self, announced: Iterable[FlightWritten]) -> tuple[tuple[Record, ...], tuple[Refusal, ...]]:
         """Records (times in the recording's own) and refusals of the announced files."""
         records: list[Record] = []
         refused: list[Refusal] = []
-        for entry in announced:
+        for entry in {entry.rank: entry for entry in announced}.values():
             found = self._found(entry)
             if isinstance(found, TraceError):
                 refused.append((entry.path, found.message, found.hint))
@@ -37,9 +40,10 @@ class Flights:
     def _found(self, entry: FlightWritten) -> tuple[Record, ...] | TraceError:
         if not (self.folder / entry.path).is_file():
             return TraceError("The flight recorder was announced but is not there.", hint="Copy its folder too.")
-        if entry.path not in self._known:
-            self._known[entry.path] = self._read(entry)
-        return self._known[entry.path]
+        key = (entry.path, entry.t_ns)
+        if key not in self._known:
+            self._known[key] = self._read(entry)
+        return self._known[key]
 
     def _read(self, entry: FlightWritten) -> tuple[Record, ...] | TraceError:
         try:
