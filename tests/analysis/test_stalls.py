@@ -15,7 +15,8 @@ TRAIN, FETCH = "/w/train.py:67 train(step=4)", "/w/data.py:12 fetch(step=4)"
 WAITS = (
     "E1130 15:27:29 20685 rendezvous.cc:116] [id={id}] This thread has been waiting for `all reduce RendezvousKey"
     "{{run_id=RunId: 44, global_devices=[0, 1, 2, 3], num_local_participants=4, collective_op_kind=cross_module, "
-    "op_id=1}}` for 5 seconds and may be stuck. Expected 4 threads to join the rendezvous, but not all of them arrived on time."
+    "op_id=1}}` for 5 seconds and may be stuck. Expected 4 threads to join the rendezvous, but not all of them arrived "
+    "on time."
 )
 
 
