@@ -57,9 +57,11 @@ def subject(scene: Scene) -> str:
         if scene.plan
         else {head.device_kind for head in parallel}
     )
+    # How many ranks a JAX process has that was attached to, only its traces tell.
     ranks = (scene.plan.ranks if scene.plan else 0) or max((head.ranks for head in parallel), default=0)
     kind = next(iter(kinds)).upper() + " " if len(kinds) == 1 else ""
-    words = [scene.plan.model if scene.plan else heads[0].model, f"{ranks} {kind}rank{'s' if ranks != 1 else ''}"]
+    many = f"{ranks} {kind}rank{'s' if ranks != 1 else ''}" if ranks else ""
+    words = [scene.plan.model if scene.plan else heads[0].model, many]
     words[1:1] = [head.title for head in heads if head.strategy and not head.model]
     if parallel and parallel[0].global_batch:
         length = f" × {parallel[0].sequence_length}" if parallel[0].sequence_length else ""

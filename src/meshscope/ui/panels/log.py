@@ -33,6 +33,7 @@ _SINGLY, _RANGES = 3, 4
 """As many ranks that say the same are told one by one, and as many ranges of ranks by their numbers."""
 
 _NUMBER = re.compile(r"\d+")
+_WINDOW = re.compile(r"window\d+")
 
 
 class _OfRank(Protocol):
@@ -151,14 +152,16 @@ def _flight(run: Run) -> Iterator[Happened]:
 
 def _traces(run: Run) -> Iterator[Happened]:
     """One line per window, however many ranks wrote a trace of it."""
-    windows: dict[tuple[int, int], list[TraceWritten]] = {}
+    windows: dict[tuple[int, int, str], list[TraceWritten]] = {}
     for trace in run.traces:
-        windows.setdefault((trace.first_step, trace.end_step), []).append(trace)
-    for (first, end), traces in windows.items():
+        # The windows of a job that was attached to have no steps to tell them apart.
+        named = _WINDOW.search(trace.path) if trace.first_step == trace.end_step else None
+        windows.setdefault((trace.first_step, trace.end_step, named[0] if named else ""), []).append(trace)
+    for (first, end, window), traces in windows.items():
         count = f"{len(traces)} traces" if len(traces) > 1 else "trace"
         total = size(sum(trace.size_bytes for trace in traces))
         slowest = duration(max(trace.stop_ns for trace in traces))
-        text = f"{count} of {steps_of(range(first, end))}, {total}; writing took {slowest}"
+        text = f"{count} of {steps_of(range(first, end)) or window}, {total}; writing took {slowest}"
         yield Happened(max(trace.t_ns for trace in traces), "info", text)
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from textual.strip import Strip
 
 from meshscope.analysis.steps import Steps, steps
+from meshscope.run import Run
 from meshscope.ui.about import steptime as about
 from meshscope.ui.marks.axis import across
 from meshscope.ui.marks.cells import Line, Piece, cells, clip, ends, right, strips
@@ -22,6 +23,7 @@ from meshscope.ui.scene import Scene
 from meshscope.ui.words import spread
 from meshscope.units import NS_PER_MS, NS_PER_S, counted, duration, milliseconds, percent, rate
 
+_UNCOUNTED = "uncounted"
 _GUTTER = 6
 _THROUGHPUT = " samples/s of the same steps"
 _WITH_AXIS, _ROOMY, _TALL_LOSS = 10, 18, 3
@@ -49,9 +51,7 @@ def question(scene: Scene) -> Pace:
     throughput = np.divide(batch, seconds, out=np.full(len(seconds), math.nan), where=seconds > 0)
     of = f"{found.measured} of {counted(found.count, 'step')} measured" if found.count else ""
     fresh = Fresh(of=of, cost_frac=found.profiler_cost_frac)
-    return Pace(
-        found, np.where(found.is_profiled, math.nan, throughput), fresh, run.phases[-1].phase if run.phases else ""
-    )
+    return Pace(found, np.where(found.is_profiled, math.nan, throughput), fresh, _phase(run))
 
 
 def draw(pace: Pace, frame: Frame) -> list[Strip]:
@@ -200,7 +200,17 @@ def _under(found: Steps, frame: Frame) -> list[Piece]:
     return pieces
 
 
+def _phase(run: Run) -> str:
+    if run.experiment.is_attached:
+        return _UNCOUNTED
+    return run.phases[-1].phase if run.phases else ""
+
+
 def _empty(pace: Pace) -> str:
+    if pace.phase == _UNCOUNTED:
+        return (
+            "Nobody counts the steps of a job that is attached to. Those in its traces are split in the panels beside."
+        )
     if pace.phase:
         return f"The first step has not ended yet ({pace.phase}). A bar for each step appears here."
     return "A bar for each step appears here, with the profiled ones marked."
