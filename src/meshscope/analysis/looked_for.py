@@ -132,7 +132,8 @@ def _launched(run: Run) -> str:
 
 
 def _hanging(run: Run) -> str:
-    return "" if len(run.steps) or flight(run) or run.ended else "neither a recording of steps nor a flight recorder"
+    is_told = len(run.steps) or flight(run) or _has_end(run)
+    return "" if is_told else "neither a recording of steps nor a flight recorder"
 
 
 def _possible(run: Run) -> str:
@@ -170,7 +171,12 @@ def _peaks(run: Run) -> str:
 
 def _exhausted(run: Run) -> str:
     is_told = any(isinstance(record, MemoryRecord) for record in run.records) or out_of_memory(run)
-    return "" if is_told or run.ended or len(run.steps) else "neither a memory record nor a recording"
+    return "" if is_told or _has_end(run) or len(run.steps) else "neither a memory record nor a recording"
+
+
+def _has_end(run: Run) -> bool:
+    """Whether the recording tells how the run ended; that of an attached job ends when its watcher leaves."""
+    return run.ended is not None and not run.experiment.is_attached
 
 
 def _checked(run: Run) -> str:

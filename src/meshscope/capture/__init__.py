@@ -12,6 +12,10 @@ tells of a kill within a poll; the exit code, which only their parent is told, i
 A user's own command is another matter (``own/``): it is started as it is, its processes are only listened to, and
 nothing but a person's stop ends it.
 
+A run that stands still is asked before it is ended (``watchdog``): every rank leaves its stacks, and torch's its flight
+recorder, first when it looks like a hang and again when patience is over. What somebody else started is recorded by
+``attach``, whose supervisor owns no rank, sends no signal and ends nothing.
+
 A strategy that fails ends its own recording; the strategies after it still run, since each stands alone and the
 comparison of the others is still worth having. The run as a whole then counts as failed. A stop ends all of them.
 """
