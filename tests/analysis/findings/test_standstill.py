@@ -9,7 +9,7 @@ from asked import codes, only, said
 from drawn import run, steps
 from meeting import MS, groups, met, run_of, window
 
-from meshscope.recording.entries import Ended, Entry, Phase, RankEnded, Sampled, StepDone
+from meshscope.recording.entries import Ended, Entry, Phase, RankEnded, Sampled, StacksTaken, StepDone
 from meshscope.records import Call, FlightRecord, Group
 from meshscope.run import Run
 
@@ -52,6 +52,17 @@ def test_a_rank_that_has_not_called_what_others_wait_in_is_a_hang_of_that_rank()
     found = only("hang", dumped(dump(0, call(4), call(5, done=False)), dump(1, call(4))))
     assert (found.rank, found.is_grave) == (1, True)
     assert "all_reduce 5" in said(found)
+
+
+@pytest.mark.parametrize(("waited_s", "hangs"), [(1, False), (11, True)])
+def test_ranks_of_an_attached_job_that_wait_since_a_moment_ago_do_not_hang(waited_s: float, hangs: bool) -> None:
+    """They are asked one after the other while they train."""
+    t0 = 1_700_000_000 * S
+    asked = StacksTaken(t_ns=20 * S, rank=0, path="", threads=(("/w/train.py:1 train",),))
+    waits = replace(call(5, done=False), created_ns=t0 + int((20 - waited_s) * S))
+    found = run([asked], strategy="attached", is_attached=True, t0_unix_ns=t0)
+    found = replace(found, records=(dump(0, call(4), waits), dump(1, call(4))))
+    assert ("hang" in codes(found)) is hangs
 
 
 def test_a_call_that_all_are_in_is_no_hang_yet() -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from meshscope.analysis.findings import findings
 from meshscope.analysis.flight import flight
 from meshscope.analysis.step_split import step_split
 from meshscope.recording.entries import TraceWritten
@@ -213,5 +214,23 @@ def test_a_worker_server_gives_traces_stacks_and_the_flight_recorder(job, tmp_pa
     assert found is not None
     assert found.ranks == (0, 1)
     assert any(call.collective == "all_reduce" for record in found.records for call in record.calls)
+    assert not [one for one in findings(run) if one.code == "hang"], "a rank that has called just now does not hang"
     _agrees(run, training)
     training.ends_well()
+
+
+@pytest.mark.slow
+def test_who_attaches_to_a_job_that_hangs_is_told_which_rank_and_where(job, tmp_path: Path) -> None:
+    training = job(*_torchrun("torch_job.py", "--worker-server", "--hang-at=4"))
+    training.until(3)
+    ports = re.findall(r"serves on (\d+)", training.log.read_text())
+    time.sleep(12)
+    done = _attach(*(f"127.0.0.1:{port}" for port in ports), "--window=0.5", out=tmp_path / "run")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    (found,) = [one for one in findings(_run(tmp_path / "run")) if one.code == "hang"]
+    said = " ".join(found.evidence)
+    assert found.ranks == (1,)
+    assert "not done: all_reduce" in said
+    assert "rank 1 stood in wait_for_data (torch_job.py:" in said
+    assert training.process.poll() is None, "it is left as it was"

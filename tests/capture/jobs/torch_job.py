@@ -19,6 +19,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=90, help="the longest that it trains")
     parser.add_argument("--until", default="", help="a file: once it is there, the job ends")
+    parser.add_argument("--hang-at", type=int, default=-1, help="a step before which the last rank stands still")
     parser.add_argument("--worker-server", action="store_true")
     asked = parser.parse_args()
     torch.set_num_threads(1)
@@ -40,6 +41,8 @@ def main() -> None:
     step, is_over = 0, torch.zeros(1)
     while not is_over.item():
         started = time.perf_counter()
+        if step == asked.hang_at and rank == dist.get_world_size() - 1:
+            wait_for_data()
         optimizer.zero_grad()
         loss = loss_of(ddp(torch.randn(512, 256)), torch.randn(512, 10))
         loss.backward()
@@ -53,6 +56,11 @@ def main() -> None:
         step += 1
     dist.destroy_process_group()
     print(f"rank {rank} of {os.environ['WORLD_SIZE']} has trained {step} steps", flush=True)
+
+
+def wait_for_data() -> None:
+    while True:
+        time.sleep(60)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Hang or deadlock: ranks wait in a collective that another has not called, or no step ends any more.
 
-Fires where a flight recorder's dump shows ranks inside a call that another rank of the group had not made; and in a
+Fires where a flight recorder's dump shows ranks inside a call that another rank of the group had not made (for ten
+seconds, where it was taken of a job that was attached to and may train on); and in a
 recording where no step has ended for ten seconds and for twenty usual steps, while every rank says that it trains (a
 compilation, a profiler that stops and the end of a run say so); or where a rank died of a collective's timeout, or the
 supervisor asked the ranks where they stand since no step had ended for too long, or ended the run for it.
@@ -45,12 +46,12 @@ import faulthandler; faulthandler.dump_traceback_later(60, repeat=True)"""
 def hang(run: Run) -> tuple[Finding, ...]:
     """At most one: flight recorders say more of it than steps do, and both are evidence."""
     recorders = flight(run)
-    stuck = [one for one in recorders.unfinished if one.absent and not one.done] if recorders else []
+    stuck = [one for one in recorders.unfinished if _is_stuck(one, run)] if recorders else []
     still_ns, told = _standstill(run)
     if not stuck and not told:
         return ()
     missing = sorted({rank for one in stuck for rank in one.absent}) or list(places(run)) or _odd_ranks(run)
-    evidence = (*told, *_calls(stuck, recorders))
+    evidence = (*told, *_calls(stuck, recorders), *(() if told else stall_words(run)))
     return (
         Finding(
             code=FINDING.code,
@@ -63,6 +64,20 @@ def hang(run: Run) -> tuple[Finding, ...]:
             is_grave=True,
         ),
     )
+
+
+def _is_stuck(one: Unfinished, run: Run) -> bool:
+    """Whether ranks wait in a call for one that has not made it.
+
+    Where a job was attached to, it is asked while it trains, each rank at a moment of its own: there a call that was
+    made just now is no hang.
+    """
+    if not one.absent or one.done:
+        return False
+    if not run.experiment.is_attached:
+        return True
+    asked_ns = max((taken.t_ns for taken in run.stacks), default=0) + run.experiment.t0_unix_ns
+    return one.since_ns > 0 and asked_ns - one.since_ns >= PATIENCE_NS
 
 
 def _advice(missing: list[int]) -> str:
