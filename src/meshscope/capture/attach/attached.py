@@ -6,11 +6,12 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import psutil
 
-from meshscope.capture import processes
+from meshscope.capture import machine, processes
 from meshscope.capture.attach import doors
 from meshscope.capture.attach.doors import Order
 from meshscope.capture.attach.kineto_socket import KinetoSocket
@@ -42,6 +43,7 @@ class Attached:
     sockets: Mapping[str, KinetoSocket]
     journal: Journal = field(init=False)
     windows: int = 0
+    _sampling: Sampling = field(init=False)
     _alive: dict[int, psutil.Process] = field(default_factory=dict)
     _gone: set[int] = field(default_factory=set)
     _round: threading.Thread | None = None
@@ -61,7 +63,7 @@ class Attached:
                     t_ns=self.journal.now_ns(),
                     rank=target.rank,
                     device=target.rank,
-                    device_name=target.device_kind.upper(),
+                    device_name=machine.cpu_name() if target.device_kind == "cpu" else target.device_kind.upper(),
                     device_kind=target.device_kind,
                     pid=target.pid,
                 )
@@ -96,11 +98,17 @@ class Attached:
         ready = [target for target in living if self._asks(target)]
         if not ready:
             return
-        order = Order(number, self._start_unix_ns(ready), round(self.asked.window_s * 1e9), self._is_over.is_set)
+        start_unix_ns = self._start_unix_ns(ready)
         threads = [
             threading.Thread(
                 target=doors.take,
-                args=(target, order, self.recording, self.journal, self.sockets.get(target.socket_dir)),
+                args=(
+                    target,
+                    Order(number, start_unix_ns, round(self.asked.window_s * 1e9), partial(self._is_left, target)),
+                    self.recording,
+                    self.journal,
+                    self.sockets.get(target.socket_dir),
+                ),
                 daemon=True,
                 name=f"window of rank {target.rank}",
             )
@@ -111,6 +119,10 @@ class Attached:
         for thread in threads:
             thread.join()
 
+    def _is_left(self, target: Target) -> bool:
+        """Whether nothing more is to be had of a target, or nobody wants it."""
+        return self._is_over.is_set() or target.rank in self._gone
+
     def _asks(self, target: Target) -> bool:
         """Whether a target's door is open; that of a torch process shows when it asks Kineto's socket."""
         if target.door != "kineto":
@@ -118,7 +130,7 @@ class Attached:
         socket = self.sockets[target.socket_dir]
         deadline_s = time.monotonic() + _SILENT_S
         while socket.asked_ns(target.pid) is None:
-            if self._is_over.is_set() or target.rank in self._gone:
+            if self._is_left(target):
                 return False
             if time.monotonic() > deadline_s:
                 text = (

@@ -34,7 +34,7 @@ _LEVEL = 4
 
 @dataclass(frozen=True)
 class Order:
-    """A window that begins at one time on all targets. ``is_over`` tells that nobody waits for it any more."""
+    """A window that begins at one time on all targets. ``is_over``: nobody waits for that of this one any more."""
 
     number: int
     start_unix_ns: int
@@ -70,7 +70,8 @@ def tell(journal: Journal, target: Target, level: str, text: str) -> None:
 
 
 def _kineto(target: Target, order: Order, recording: Path, journal: Journal, socket: KinetoSocket | None) -> None:
-    assert socket is not None
+    if socket is None:
+        raise LaunchError("Nobody answers at its Kineto socket.")
     folder = recording / ARRIVING
     folder.mkdir(exist_ok=True)
     log = folder.absolute() / f"window{order.number}.json"
@@ -92,7 +93,7 @@ def _kineto(target: Target, order: Order, recording: Path, journal: Journal, soc
     deadline_s = time.monotonic() + _WRITE_PATIENCE_S
     while not kineto_traces.is_whole(file):
         if order.is_over():
-            return
+            raise LaunchError("Its trace had not come when it was left, or when it ended.")
         if time.monotonic() > deadline_s:
             raise LaunchError(
                 f"It wrote no trace within {_WRITE_PATIENCE_S:.0f} s after the window.",
