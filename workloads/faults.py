@@ -47,7 +47,6 @@ KINDS: dict[str, Kind] = {
         "rank {rank} stops before the collectives of that step",
         "step",
         10.0,
-        _SINGLES,
     ),
     "unsynced-gradients": Kind(
         "unsynced gradients",
