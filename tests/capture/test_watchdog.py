@@ -96,6 +96,15 @@ def test_a_run_that_goes_on_was_no_hang_and_may_be_suspected_again(tmp_path: Pat
     assert len(told(tmp_path)) == 3, "three of its longest steps later"
 
 
+def test_a_rank_that_stands_still_while_others_go_on_is_told_of_once(tmp_path: Path) -> None:
+    found, journal = dog(tmp_path, has_flight=False)
+    for second in range(12, 40, 2):
+        found.roster.members[0].fold(StepDone(t_ns=second * S, rank=0, step=second, start_ns=0, end_ns=S))
+        journal.at_ns = second * S
+        assert found.stuck() is None
+    assert len(told(tmp_path)) == 1
+
+
 def test_patience_that_is_over_ends_the_run_with_the_rank_and_where_it_stands(tmp_path: Path) -> None:
     answers = (stood(0, LIBRARY, OWN), stood(1, OWN), flew(0, 7), flew(1, 6))
     found, journal = dog(tmp_path, patience_s=12, answers=answers)

@@ -57,14 +57,14 @@ class Watchdog:
 
     def _suspect(self, now_ns: int) -> None:
         """Ask once when it looks like a hang; say so too when it was none."""
-        moved_ns = max((member.moved_ns for member in self.roster.leading), default=0)
-        if self._still_ns >= 0 and moved_ns > self._still_ns:
+        late = [member for member in self.roster.leading if self._is_suspect(member, now_ns)]
+        if self._still_ns >= 0 and not late:
+            moved_ns = max(member.moved_ns for member in self.roster.leading)
             self._say("info", f"The run goes on after {(moved_ns - self._still_ns) / 1e9:.0f} s without a step.")
             self._still_ns = -1
-        late = [member for member in self.roster.leading if self._is_suspect(member, now_ns)]
         if self._still_ns >= 0 or not late:
             return
-        self._still_ns = moved_ns
+        self._still_ns = min(member.moved_ns for member in late)
         self._ask()
         rank, why = self._told_apart(-1, f"no step has ended for {self._suspect_s():.0f} s")
         self._say("warning", f"Looks like a hang{f' of rank {rank}' if rank >= 0 else ''}: {why}.")

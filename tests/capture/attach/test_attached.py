@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from meshscope.capture.attach import doors
+from meshscope.capture.attach import doors, profiler_server
 from meshscope.capture.attach.attached import Attached
 from meshscope.capture.attach.planning import Attach, by_job, experiment, from_plan, plan
 from meshscope.capture.attach.targets import Target
-from meshscope.errors import InputError
+from meshscope.errors import InputError, MissingPackageError
 from meshscope.recording.control import Ask
 from meshscope.recording.entries import Ended, Log, RankEnded, RankStarted
 from meshscope.recording.journal import Tail
@@ -136,3 +136,11 @@ def test_a_plan_says_how_many_ranks_there_are_where_anything_tells(tmp_path: Pat
     assert from_plan(found).targets == (server(1, 1),)
     with pytest.raises(InputError, match="A window of 0 s"):
         plan(Attach(targets=(server(1),), window_s=0.0), [])
+
+
+def test_a_profiler_server_is_refused_without_the_package_that_speaks_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiler_server.importlib.util, "find_spec", lambda name: None)
+    target = Target(door="profiler server", framework="jax", address="localhost:9999", job="jax")
+    with pytest.raises(MissingPackageError, match="needs grpcio") as refused:
+        plan(Attach(targets=(target,)), [])
+    assert "meshscope[attach]" in refused.value.hint

@@ -137,6 +137,7 @@ def _free_port() -> int:
 
 
 def test_a_jax_job_is_measured_as_its_own_log_says_and_ends_well(job, tmp_path: Path) -> None:
+    pytest.importorskip("grpc", reason="JAX's profiler server speaks gRPC: pip install 'meshscope[attach]'")
     port = _free_port()
     training = job(str(JOBS / "jax_job.py"), f"--port={port}", JAX_PLATFORMS="cpu", JAX_NUM_CPU_DEVICES="2")
     training.until(3)
