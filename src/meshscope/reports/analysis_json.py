@@ -121,14 +121,7 @@ def _recording(run: Run) -> dict[str, Any]:
     said |= causes
     for what, why in unexplained:
         _doubt(doubts, what, why)
-    if along := axes(run):
-        said["axes"] = [asdict(axis) for axis in along]
-    if run.experiment.strategy and not run.experiment.model and run.experiment.title:
-        said["seen"] = {"strategy": run.experiment.seen or None, "title": run.experiment.title}
-    if run.stacks:
-        said["stacks"] = stacks_json(run)
-    if run.experiment.faults:
-        said["injected"] = list(run.experiment.faults)
+    said |= _nature(run)
     if not run.experiment.strategy:
         said["files"] = sorted({window.source for window in run.windows})
         said["allocations"] = [asdict(rank) | {"source": SOURCE} for rank in traced_memory(run)]
@@ -137,6 +130,21 @@ def _recording(run: Run) -> dict[str, Any]:
     said |= records_json(run)
     listed = [{"what": what, "why": why} for what, whys in sorted(doubts.items()) for why in whys]
     return said | {"cannot_say": listed}
+
+
+def _nature(run: Run) -> dict[str, Any]:
+    """What kind of run it was, each only where it was of that kind."""
+    said: dict[str, Any] = {}
+    if along := axes(run):
+        said["axes"] = [asdict(axis) for axis in along]
+    head = run.experiment
+    if head.strategy and not head.model and head.title and not head.is_attached:
+        said["seen"] = {"strategy": head.seen or None, "title": head.title}
+    if run.stacks:
+        said["stacks"] = stacks_json(run)
+    if head.faults:
+        said["injected"] = list(head.faults)
+    return said
 
 
 def _kernels(run: Run) -> dict[str, Any]:
