@@ -55,7 +55,6 @@ KINDS: dict[str, Kind] = {
         | dict.fromkeys(
             (*_SHARDED, "fsdp-tp", "shard-map-fsdp"), "a rank has its shard's gradients by the reduce-scatter"
         )
-        | {"tp": "each rank has the gradients of its own parameters, and averages none"}
         | _OTHER_LAYERS
         | dict.fromkeys(_PJIT, _PLACED),
     ),

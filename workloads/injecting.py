@@ -35,12 +35,17 @@ class TorchFaults:
         self._is_last = int(os.environ.get("RANK", "0")) == int(os.environ.get("WORLD_SIZE", "1")) - 1
         self._kept: list[torch.Tensor] = []
         self._work_s = self._calibrated() if "straggler" in self._asked else 0.0
-        if "unsynced-gradients" in self._asked:
+        if self.is_unsynced:
             model.require_backward_grad_sync = False  # What DDP's no_sync() does, for good.
         if "same-key" in self._asked:
             import torch
 
             torch.manual_seed(options.seed)
+
+    @property
+    def is_unsynced(self) -> bool:
+        """Whether gradients stay what each rank has made of its own part."""
+        return "unsynced-gradients" in self._asked
 
     def strike(self, step: int) -> None:
         """Inside a step, between its batch and its forward pass."""

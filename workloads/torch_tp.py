@@ -88,11 +88,12 @@ def split(model: Transformer, mesh: DeviceMesh, options: Options) -> None:  # pa
         fully_shard(model, mesh=mesh["data"], mp_policy=policy, reshard_after_forward=False)  # parallel
 
 
-def add_over_tokens(model: Transformer, mesh: DeviceMesh) -> None:  # parallel
+def add_over_tokens(model: Transformer, mesh: DeviceMesh, faults: TorchFaults) -> None:  # parallel
     """A norm's gradient is a sum over tokens, of which each rank has some. FSDP adds it up by itself."""
     norms = [part for part in model.modules() if isinstance(part, torch.nn.LayerNorm)]  # parallel
     added = torch.stack([norm.weight.grad.to_local() for norm in norms])  # parallel
-    dist.all_reduce(added, group=mesh.get_group())  # parallel
+    if not faults.is_unsynced:  # parallel
+        dist.all_reduce(added, group=mesh.get_group())  # parallel
     for norm, gradient in zip(norms, added, strict=True):  # parallel
         norm.weight.grad = DTensor.from_local(gradient, mesh, [Replicate()])  # parallel
 
@@ -134,7 +135,7 @@ def train(options: Options, watch: Watch) -> list[float]:
                 part.backward()
             loss += part.detach().to_local()  # parallel
         if options.spec == "tp":  # parallel
-            add_over_tokens(model, mesh)  # parallel
+            add_over_tokens(model, mesh, faults)  # parallel
         return loss
 
     if options.compile:

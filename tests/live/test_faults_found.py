@@ -45,7 +45,7 @@ CASES = (
     *(Case(strategy, "slow-input", "input-bound", (0,), beside=("straggler",)) for strategy in ("ddp", "fsdp")),
     # One process fetches for all its devices: its journal does not tell whose share of the batch came late.
     *(Case(strategy, "slow-input", "input-bound", (), beside=("straggler",)) for strategy in ("pmap", "pjit")),
-    *(Case(strategy, "unsynced-gradients", "ranks-drift") for strategy in ("ddp", "pmap")),
+    *(Case(strategy, "unsynced-gradients", "ranks-drift") for strategy in ("ddp", "tp", "pmap")),
     # Half the samples are half the work: the other rank may be late by it.
     *(Case(strategy, "ragged-batch", "ragged-batch", beside=("straggler",)) for strategy in ("ddp", "fsdp")),
     *(Case(strategy, "same-key", "same-key") for strategy in ("ddp", "pmap")),

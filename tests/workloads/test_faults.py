@@ -25,7 +25,7 @@ ABLE = {
     "slow-input": EVERYWHERE,
     "memory-leak": EVERYWHERE,
     "hang": PARALLEL,
-    "unsynced-gradients": {"ddp", "zero1", "cp", "pmap", "shard-map"},
+    "unsynced-gradients": {"ddp", "zero1", "tp", "cp", "pmap", "shard-map"},
     "ragged-batch": REPLICAS,
     "same-key": (TORCH - PIPELINES) | {"pmap", "shard-map", "shard-map-fsdp"},
     "small-buckets": JAX | {"ddp", "zero1", "cp"},
