@@ -104,11 +104,20 @@ def test_pjit_trains_and_shards_parameters_and_optimizer_state(train: Train) -> 
         *((script, 2, 1) for script in ("torch_ddp", "torch_zero1", "jax_pmap", "jax_shard_map")),
         *((script, 1, 1) for script in ("torch_single", "jax_single")),
         ("torch_fsdp", 2, 2),
+        ("torch_fsdp1", 2, 2),
     ],
 )
 def test_a_rank_holds_its_share_of_the_parameters(train: Train, script: str, ranks: int, share: int) -> None:
     for rank in train(script, ranks, *TINY).ranks:
         assert rank["parameters"] == TINY_PARAMETERS / share
+
+
+@pytest.mark.live
+@pytest.mark.slow
+def test_ranks_that_share_layers_each_hold_the_norms_and_a_part_of_all_else(train: Train) -> None:
+    norms = (2 * 4 + 1) * 256
+    for rank in train("torch_tp", 2, *TINY).ranks:
+        assert rank["parameters"] == (TINY_PARAMETERS - norms) / 2 + norms
 
 
 @pytest.mark.live
