@@ -385,3 +385,12 @@ class TestRemembering:
                 await until(lambda app=app: isinstance(app.screen, Watch))  # type: ignore[misc]
             assert path.exists() == is_kept
         assert Memory(path).remembered.strategies == list(made.FOUR)
+
+
+def test_what_needs_gpus_cannot_be_picked_where_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    offers = {}
+    for has_gpus in (True, False):
+        monkeypatch.setattr("meshscope.capture.machine.has_gpus", lambda has_gpus=has_gpus: has_gpus)
+        offers[has_gpus] = {offer.strategy: offer.why_not for offer in Bundled().offers()}
+    assert offers[False]["dp"].startswith("needs GPUs")
+    assert "GPU" not in offers[True]["dp"] + offers[False]["ddp"]

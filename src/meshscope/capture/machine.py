@@ -9,6 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 _CGROUP_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+_GPU_DRIVERS = (Path("/dev/nvidiactl"), Path("/dev/dxg"), Path("/dev/kfd"))
 _PACKAGES = ("meshscope", "torch", "jax", "jaxlib", "flax", "optax", "numpy")
 
 
@@ -55,6 +56,11 @@ def cpu_name() -> str:
     except OSError:
         return platform.processor() or "cpu"
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "cpu")
+
+
+def has_gpus() -> bool:
+    """Whether a driver of NVIDIA's or AMD's GPUs is loaded; what a framework makes of it only the framework tells."""
+    return any(path.exists() for path in _GPU_DRIVERS)
 
 
 def versions() -> dict[str, str]:

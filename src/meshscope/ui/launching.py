@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from meshscope.capture import frameworks, launch, scripts
+from meshscope.capture import frameworks, launch, machine, scripts
 from meshscope.capture.request import Request
 from meshscope.discovery import Workload, bundled, workloads
 from meshscope.experiment import Plan
@@ -67,6 +67,8 @@ class Bundled:
 def _offer(workload: Workload) -> Offer:
     absent = frameworks.missing(workload.framework)
     why_not = f"needs {', '.join(absent)}: pip install 'meshscope[{workload.framework}]'" if absent else ""
+    if not why_not and workload.needs_gpu and not machine.has_gpus():
+        why_not = "needs GPUs, of which this machine has none"
     return Offer(workload.strategy, workload.title, workload.strategy in USUAL, why_not)
 
 
