@@ -195,6 +195,11 @@ def exposed(window: Window) -> Intervals:
     return difference(own, window.spans.busy(Kind.COMPUTE))
 
 
+def is_fsdp1(run: Run) -> bool:
+    """Whether a trace shows a model that FullyShardedDataParallel wraps, the older way."""
+    return any(bool(host_named(window.spans, _FSDP1.match).any()) for window in run.windows)
+
+
 def doubts(run: Run) -> tuple[tuple[str, str], ...]:
     """Why modules are not known although FSDP is there."""
     for window in run.windows:

@@ -423,6 +423,16 @@ def test_only_who_wraps_a_model_is_advised_to_let_the_wrapper_overlap() -> None:
     assert "async_op=True" in fixes["tensor-parallel"]
 
 
+def test_the_older_fsdp_is_advised_in_its_own_words() -> None:
+    bounds = [(0, 100 * MS)]
+    spans: list[Made] = [host(0, 100 * MS, "FullyShardedDataParallel.forward", rule=ANNOTATION)]
+    for at in range(5):
+        spans += [kernel(20 * at * MS, (20 * at + 10) * MS), collective((20 * at + 10) * MS, (20 * at + 20) * MS)]
+    found = only("no-overlap", run_of([made_window(spans, steps=bounds)], strategy="fsdp1"))
+    assert "forward_prefetch=True" in found.fix
+    assert "fully_shard" not in found.fix
+
+
 def test_collectives_side_by_side_cost_their_time_once() -> None:
     """An all-gather and a reduce-scatter take the same 12 parts of a step of 20."""
     beside = """

@@ -14,7 +14,7 @@ from meshscope.analysis.exposure import exposure
 from meshscope.analysis.findings.rule import Finding, Rule, part
 from meshscope.analysis.findings.synchronous_collectives import synchronous_collectives
 from meshscope.analysis.findings.whole import all_traced, computing_frac, traced_step
-from meshscope.analysis.fsdp import fsdp
+from meshscope.analysis.fsdp import fsdp, is_fsdp1
 from meshscope.analysis.needed_at_once import is_mostly_needed_at_once
 from meshscope.analysis.overlap import CollectiveOverlap, overlap
 from meshscope.analysis.passes import is_ddp
@@ -32,6 +32,10 @@ _FIX = """# DDP reduces while backward computes, FSDP gathers one block while
 torch.distributed.fsdp.fully_shard(block)   # each block, then model
 block.set_modules_to_forward_prefetch([next_block])
 block.set_modules_to_backward_prefetch([block_before])"""
+_FIX_FSDP1 = """# gather the next block's parameters while this one computes:
+FullyShardedDataParallel(
+    model, auto_wrap_policy=policy, forward_prefetch=True,
+    backward_prefetch=BackwardPrefetch.BACKWARD_PRE)"""
 _FIX_TORCH = """# a handle instead of a wait, and other work before its result:
 work = torch.distributed.all_reduce(tensor, async_op=True)
 compute_something_else(); work.wait()"""
@@ -73,6 +77,8 @@ def _fix(run: Run) -> str:
     """DDP and FSDP overlap by themselves where they are asked to; who calls collectives otherwise has to do it."""
     if run.experiment.framework == "jax":
         return _FIX_COMMANDS if _in_commands(run) else _FIX_JAX
+    if is_fsdp1(run):
+        return _FIX_FSDP1
     is_wrapped = run.experiment.approach in ("ddp", "fsdp") or fsdp(run) or any(map(is_ddp, run.windows))
     return _FIX if is_wrapped else _FIX_TORCH
 

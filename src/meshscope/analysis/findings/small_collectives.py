@@ -55,8 +55,17 @@ _FIX_DDP = "DistributedDataParallel(model, bucket_cap_mb=25)"
 _FIX_FSDP = """# one all-gather for several layers instead of each small module:
 for group in groups_of_blocks:
     torch.distributed.fsdp.fully_shard(group)"""
+_FIX_FSDP1 = """# larger pieces of the model in one all-gather:
+policy = functools.partial(
+    size_based_auto_wrap_policy, min_num_params=10**8)
+FullyShardedDataParallel(model, auto_wrap_policy=policy)"""
 _FIX_ELSE = """# several small calls in one launch:
 with torch.distributed._coalescing_manager(device=device): ..."""
+_FIXES = (
+    dict.fromkeys(("ddp", "zero1", "cp"), _FIX_DDP)
+    | dict.fromkeys(("fsdp", "hsdp", "fsdp-tp"), _FIX_FSDP)
+    | {"fsdp1": _FIX_FSDP1}
+)
 _FIX_JAX = """export XLA_FLAGS="\\
 --xla_gpu_all_reduce_combine_threshold_bytes=134217728 \\
 --xla_gpu_all_gather_combine_threshold_bytes=134217728 \\
@@ -236,7 +245,7 @@ def fitted(size_bytes: npt.NDArray[np.float64], wall_ns: npt.NDArray[np.float64]
 def _fix(run: Run) -> str:
     if run.experiment.framework == "jax":
         return _FIX_JAX_CPU if any(window.device_kind == "cpu" for window in run.windows) else _FIX_JAX
-    return {"ddp": _FIX_DDP, "fsdp": _FIX_FSDP}.get(run.experiment.approach, _FIX_ELSE)
+    return _FIXES.get(run.experiment.approach, _FIX_ELSE)
 
 
 FINDING = Rule("small-collectives", small_collectives)
