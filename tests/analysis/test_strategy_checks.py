@@ -13,10 +13,11 @@ from made_spans import Made, collective, host, kernel, launch, window
 from meshscope.analysis import ddp as of_ddp
 from meshscope.analysis import fsdp as of_fsdp
 from meshscope.analysis import xla_checks as of_xla
-from meshscope.analysis.ddp import Ddp, ddp
+from meshscope.analysis.ddp import Ddp, ddp, sent_as
 from meshscope.analysis.fsdp import Fsdp, fsdp
 from meshscope.analysis.xla_checks import xla
 from meshscope.kinds import ANNOTATION, Kind
+from meshscope.reports.strategy_text import strategy_lines
 from meshscope.run import Gallery, Run, open_traces
 from meshscope.spans import Window
 
@@ -136,6 +137,28 @@ def test_a_map_of_used_parameters_is_no_bucket() -> None:
     found = ddp(run(windows=[Window(**{**vars(made), "spans": whole})]))
     assert found is not None
     assert [bucket.size_bytes for bucket in found.buckets] == [400]
+
+
+@pytest.mark.parametrize(
+    ("types", "sent"),
+    [
+        (("c10::Half",), "fp16"),
+        (("c10::BFloat16",), "bf16"),
+        (("BFloat16",), "bf16"),
+        (("Half", "Float"), ""),
+        (("Float",), ""),
+        ((), ""),
+    ],
+)
+def test_buckets_that_were_all_sent_in_half_the_bytes_say_so(types: tuple[str, ...], sent: str) -> None:
+    made = window(a_pass(0))
+    rows = np.flatnonzero(made.spans.kind == Kind.COLLECTIVE)
+    dtype = np.full(len(made.spans), -1, dtype=np.int32)
+    dtype[rows] = np.arange(len(rows)) % len(types) if types else -1
+    told = run(windows=[replace(made, spans=replace(made.spans, dtype=dtype, dtypes=types))])
+    assert sent_as(told) == sent
+    (first, *_) = strategy_lines(told)
+    assert (f"sent in {sent}" in first) == bool(sent)
 
 
 def test_what_is_no_ddp_is_not_taken_for_it() -> None:

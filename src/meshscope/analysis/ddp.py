@@ -120,6 +120,23 @@ def ddp(run: Run) -> Ddp | None:
     )
 
 
+_HALF = {
+    re.compile(r"(^|::)(half|float16|fp16)$", re.IGNORECASE): "fp16",
+    re.compile(r"(^|::)b(rain_)?float_?16$|^bf16$", re.IGNORECASE): "bf16",
+}
+
+
+def sent_as(run: Run) -> str:
+    """``fp16`` or ``bf16`` where every bucket was sent in it; "" where not, or where types are not told."""
+    types = {
+        window.spans.dtypes[code] if code >= 0 else ""
+        for window in run.windows
+        for one in passes(window)
+        for code in np.unique(window.spans.dtype[one.row]).tolist()
+    }
+    return next((word for pattern, word in _HALF.items() if types and all(map(pattern.search, types))), "")
+
+
 def _period_ns(windows: Sequence[Window]) -> float:
     """From the last computation of a pass with all-reduces to that of the next, in the mean; NaN without two."""
     ends = [[one.computed_ns for one in passes(window) if len(one.row)] for window in windows]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from meshscope.analysis.ddp import Ddp, ddp
+from meshscope.analysis.ddp import Ddp, ddp, sent_as
 from meshscope.analysis.fsdp import Fsdp, Module, fsdp
 from meshscope.analysis.xla_checks import SMALL_BYTES, Xla, XlaCollective, xla
 from meshscope.reports.columns import shortened, wrapped
@@ -14,7 +14,7 @@ def strategy_lines(run: Run) -> list[str]:
     """Nothing where the traces show none of them."""
     lines = []
     if (of_ddp := ddp(run)) is not None:
-        lines += wrapped(_ddp(of_ddp), hanging="  ")
+        lines += wrapped(_ddp(of_ddp, sent_as(run)), hanging="  ")
     if (of_fsdp := fsdp(run)) is not None:
         lines += wrapped(_fsdp(of_fsdp), hanging="  ")
     if (of_xla := xla(run)) is not None and (of_xla.collectives or of_xla.commands or of_xla.in_commands):
@@ -22,9 +22,10 @@ def strategy_lines(run: Run) -> list[str]:
     return lines
 
 
-def _ddp(found: Ddp) -> str:
+def _ddp(found: Ddp, sent: str) -> str:
     sizes = [bucket.size_bytes for bucket in found.buckets if bucket.size_bytes is not None]
     of = f" of {size(min(sizes))} to {size(max(sizes))}" if sizes else ""
+    of += f", sent in {sent}" if sent else ""
     said = f"ddp: {counted(len(found.buckets), 'bucket')}{of}; after the last computation of the mean backward pass, "
     said += f"all-reduces are exposed for {duration(found.tail_ns)}"
     said += f" ({duration(found.waited_ns)} of it waiting for a late rank)" if found.waited_ns else ""
