@@ -7,7 +7,7 @@ from pathlib import Path
 
 from meshscope.experiment import Experiment
 from meshscope.recording.entries import Ended, Entry
-from meshscope.recording.journal import Tail
+from meshscope.recording.journal import Tail, read_tails
 from meshscope.recording.layout import JOURNAL, read_experiment
 from meshscope.recording.sanity import is_possible
 
@@ -18,17 +18,14 @@ class Feed:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.experiment: Experiment = read_experiment(folder)
-        self._tails: dict[Path, Tail] = {}
+        self._tails: dict[str, Tail] = {}
         self._entries: list[Entry] = []
         self._is_sorted = True
         self._impossible = 0
 
     def poll(self) -> list[Entry]:
         """Take in what every writer has appended, and return it (by writer, then by arrival)."""
-        fresh: list[Entry] = []
-        for path in sorted((self.folder / JOURNAL).glob("*.jsonl")):
-            tail = self._tails.setdefault(path, Tail(path))
-            fresh += tail.read()
+        fresh = read_tails(self.folder / JOURNAL, self._tails)
         possible = [entry for entry in fresh if is_possible(entry, self.experiment.ranks)]
         self._impossible += len(fresh) - len(possible)
         fresh = possible

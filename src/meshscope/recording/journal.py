@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterable
@@ -56,12 +57,14 @@ class Tail:
         self._size = 0
         self.skipped = 0
 
-    def read(self) -> list[Entry]:
-        """New whole entries; costs one ``stat`` when there are none.
+    def read(self, size: int | None = None) -> list[Entry]:
+        """New whole entries. ``size`` is that of the file now, which is asked for where it is not given.
 
         Lines that are damaged or of an unknown type are counted in ``skipped``, and what cannot be opened at all (a
         folder of that name, a file without permission) as one.
         """
+        if size == self._size:
+            return []
         try:
             chunk = self._appended()
         except OSError:
@@ -87,3 +90,29 @@ class Tail:
             chunk = file.read()
         self._size = size
         return chunk
+
+
+def read_tails(folder: Path, tails: dict[str, Tail]) -> list[Entry]:
+    """What was appended to the journals in a folder, by writer; ``tails`` is what is known of each by its file's name.
+
+    A thousand writers are looked at several times a second: one reading of the folder, and their sizes.
+    """
+    found: list[Entry] = []
+    try:
+        files = [file for file in os.scandir(folder) if file.name.endswith(".jsonl")]
+    except OSError:
+        return found
+    for file in sorted(files, key=lambda file: file.name):
+        tail = tails.get(file.name)
+        if tail is None:
+            tail = tails[file.name] = Tail(folder / file.name)
+        found += tail.read(_size(file))
+    return found
+
+
+def _size(file: os.DirEntry[str]) -> int | None:
+    """None where it is to be found out on opening."""
+    try:
+        return file.stat().st_size
+    except OSError:
+        return None

@@ -72,10 +72,15 @@ def recordings(folder: Path) -> tuple[Path, ...]:
     except RecordingError:
         plan = None
     if plan is not None:
-        return tuple(folder / run.folder for run in plan.runs if _is_recording(folder / run.folder))
+        return planned(folder, plan)
     if not folder.is_dir():
         return ()
     return tuple(sorted((child for child in folder.iterdir() if _is_recording(child)), key=_by_start))
+
+
+def planned(folder: Path, plan: Plan) -> tuple[Path, ...]:
+    """The recordings of a plan that have begun, in its order."""
+    return tuple(folder / run.folder for run in plan.runs if _is_recording(folder / run.folder))
 
 
 def _is_recording(folder: Path) -> bool:

@@ -9,8 +9,8 @@ from pathlib import Path
 from meshscope.errors import RecordingError
 from meshscope.experiment import Plan
 from meshscope.recording.entries import Ended, Entry
-from meshscope.recording.journal import Tail
-from meshscope.recording.layout import JOURNAL, PLAN, read_plan, recordings
+from meshscope.recording.journal import Tail, read_tails
+from meshscope.recording.layout import JOURNAL, PLAN, planned, read_plan, recordings
 from meshscope.run.reading import RunReader
 from meshscope.run.state import SILENCE_NS, Run
 from meshscope.units import counted
@@ -32,7 +32,7 @@ class Gallery:
         self._refused: dict[Path, Refusal] = {}
         self.plan: Plan | None = self._read_plan()
         self._supervisor: list[Entry] = []
-        self._tails: dict[Path, Tail] = {}
+        self._tails: dict[str, Tail] = {}
         self._find()
         if self.plan is None and not self._readers:
             raise RecordingError(
@@ -57,7 +57,7 @@ class Gallery:
     @property
     def refused(self) -> tuple[Refusal, ...]:
         """(path, why, hint) of the plan and the recordings that are there and cannot be read, damaged lines too."""
-        return (*self._refused.values(), *(_damaged(path, tail) for path, tail in self._tails.items() if tail.skipped))
+        return (*self._refused.values(), *(_damaged(tail) for tail in self._tails.values() if tail.skipped))
 
     @property
     def start_unix_ns(self) -> int:
@@ -92,10 +92,10 @@ class Gallery:
         return last_unix_ns + SILENCE_NS if self._wall() - last_unix_ns >= SILENCE_NS else None
 
     def _find(self) -> None:
-        """Only a plan brings recordings that are not there from the first."""
-        if self.plan is None and self._readers:
+        """Only a plan brings recordings that are not there from the first, and none but those that it names."""
+        if self._readers and len(self._readers) + len(self._refused) >= (len(self.plan.runs) if self.plan else 0):
             return
-        found = recordings(self._folder)
+        found = planned(self._folder, self.plan) if self.plan is not None else recordings(self._folder)
         if any(path not in self._readers and path not in self._refused for path in found):
             opened = {path: self._opened(path) for path in found if path not in self._refused}
             self._readers = {path: reader for path, reader in opened.items() if reader is not None}
@@ -121,14 +121,14 @@ class Gallery:
             return None
 
     def _poll(self) -> None:
-        for path in sorted((self._folder / JOURNAL).glob("*.jsonl")) if self.plan is not None else ():
-            self._supervisor += self._tails.setdefault(path, Tail(path)).read()
-        self._supervisor.sort(key=lambda entry: entry.t_ns)
+        fresh = read_tails(self._folder / JOURNAL, self._tails) if self.plan is not None else []
+        if fresh:
+            self._supervisor = sorted(self._supervisor + fresh, key=lambda entry: entry.t_ns)
 
 
-def _damaged(path: Path, tail: Tail) -> Refusal:
+def _damaged(tail: Tail) -> Refusal:
     return (
-        str(path),
+        str(tail.path),
         f"{counted(tail.skipped, 'line')} of the supervisor's journal could not be read.",
         "The rest of it is shown.",
     )

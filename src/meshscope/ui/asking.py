@@ -6,16 +6,14 @@ slow panel, so every answer is drawn.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import math
-import threading
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from meshscope.errors import MeshscopeError
+from meshscope.ui.hands import Hands
 from meshscope.ui.later import loading
 from meshscope.ui.panel import Panel
 from meshscope.ui.scene import Scene
@@ -23,17 +21,17 @@ from meshscope.ui.scene import Scene
 T = TypeVar("T")
 
 # Figures that change faster than this cannot be read; the clock and the keys are not held up by it.
-_BREATH_S = 0.25
-# A question that costs more is put less often, so that a panel takes a thirtieth of a core at most; but what is shown
-# stays within a second of what is known.
-_MOST_SHARE, _LONGEST_BREATH_S = 0.03, 0.6
+BREATH_S = 0.25
+# What costs more to ask and draw is asked less often, so that a dozen panels leave the cores to the run that they
+# watch; but what is shown stays within a second of what is known.
+_MOST_SHARE, _LONGEST_BREATH_S = 0.003, 0.55
 
 
 @dataclass(frozen=True, eq=False)
 class Answered:
     """What a panel's question came to, for the run of one strategy: an answer, or an error a person can act on.
 
-    One answering is equal to itself only. ``cost_s`` is the CPU time it took.
+    One answering is equal to itself only. ``cost_s`` is the CPU time that it took to work out.
     """
 
     strategy: str
@@ -44,44 +42,39 @@ class Answered:
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """The result of ``work``, done in a thread that no exit of the program waits for."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def settle(setter: Callable[[Any], None], value: object) -> None:
-        # The screen may be gone by now, and its loop with it.
-        with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(lambda: None if future.done() else setter(value))
-
-    def run() -> None:
-        try:
-            result = work()
-        except BaseException as error:  # noqa: BLE001  # not handled here: carried to the one who awaits it
-            settle(future.set_exception, error)
-        else:
-            settle(future.set_result, result)
-
-    threading.Thread(target=run, name="meshscope-question", daemon=True).start()
-    return await future
+    """The result of ``work``, done in a thread of its own that no exit of the program waits for."""
+    hands = Hands()
+    try:
+        return await hands.do(work)
+    finally:
+        hands.close()
 
 
 class Asking:
-    """The question of one panel. ``want`` names the newest scene; ``pending`` is the one to ask next, if any."""
+    """The question of one panel, worked out by ``hands``. ``want`` names the newest scene.
 
-    def __init__(self, panel: Panel) -> None:
+    ``drawn_s`` is the CPU time that drawing the newest answer took.
+    """
+
+    def __init__(self, panel: Panel, hands: Hands | None = None) -> None:
         self.panel = panel
+        self._hands = hands or Hands()
         self.answers: dict[str, Answered] = {}
         self._wanted: tuple[Hashable, Scene] | None = None
+        self.drawn_s = 0.0
         self._is_in_flight = False
         self._asked_s = -math.inf
 
-    def is_fresh(self, strategy: str) -> bool:
-        """Whether this strategy was asked about so lately that nobody could read a newer answer yet."""
+    def is_fresh(self, strategy: str, least_s: float = 0.0) -> bool:
+        """Whether this strategy was asked about so lately that nobody could read a newer answer yet.
+
+        ``least_s`` is for how long an answer does at least.
+        """
         known = self.answers.get(strategy)
         if known is None:
             return False
-        breath_s = min(max(known.cost_s / _MOST_SHARE, _BREATH_S), _LONGEST_BREATH_S)
-        return time.monotonic() - self._asked_s < breath_s
+        breath_s = min(max((known.cost_s + self.drawn_s) / _MOST_SHARE, BREATH_S), _LONGEST_BREATH_S)
+        return time.monotonic() - self._asked_s < max(breath_s, least_s)
 
     @property
     def is_at_rest(self) -> bool:
@@ -99,14 +92,16 @@ class Asking:
         return not self._is_in_flight
 
     async def ask(self, draw: Callable[[Answered], None]) -> None:
-        """Ask until nothing newer is wanted, handing over every answer."""
+        """Ask until nothing newer is wanted, handing over every answer. Nothing where that is under way already."""
+        if self._is_in_flight:
+            return
         self._is_in_flight = True
         try:
             while self._wanted is not None:
                 key, scene = self._wanted
                 self._wanted = None
                 self._asked_s = time.monotonic()
-                answered = await in_thread(lambda key=key, scene=scene: self._answered(key, scene))  # type: ignore[misc]
+                answered = await self._hands.do(lambda key=key, scene=scene: self._answered(key, scene))  # type: ignore[misc]
                 self.answers[scene.selected] = answered
                 draw(answered)
         finally:

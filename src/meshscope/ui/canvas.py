@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import is_
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -32,6 +33,8 @@ class Canvas(Widget):
         before, self._strips = self._strips, strips
         if len(before) != len(strips):
             self.refresh()
+            return
+        if all(map(is_, before, strips)):
             return
         regions = [
             Region(start, y, end - start, 1)

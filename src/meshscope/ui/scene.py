@@ -24,6 +24,11 @@ class Stance:
     is_paused: bool = False
     is_at_end: bool = False
 
+    def goes_on_from(self, before: Stance) -> bool:
+        """Whether nothing but time lies between: the clock ran on as it did, and did not jump."""
+        ran = replace(before, now_unix_ns=self.now_unix_ns, last_unix_ns=self.last_unix_ns)
+        return ran == self and not self.is_paused
+
 
 @dataclass(frozen=True)
 class Stretch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from textual.strip import Strip
 
 from meshscope.ui.asking import Answered, Asking
 from meshscope.ui.canvas import Canvas
+from meshscope.ui.hands import Hands
 from meshscope.ui.marks.cells import Piece, clip, cut, strip
 from meshscope.ui.marks.cited import Cell, Spot, cell_of, lit, spots
 from meshscope.ui.panel import Frame, Panel, note, refusal
@@ -41,10 +43,10 @@ class PanelView(Canvas):
             self.panel = panel
             self.by = by
 
-    def __init__(self, panel: Panel) -> None:
+    def __init__(self, panel: Panel, hands: Hands | None = None) -> None:
         super().__init__(id=panel.name)
         self.panel = panel
-        self.asking = Asking(panel)
+        self.asking = Asking(panel, hands)
         self._shown: list[Strip] = []
         self._drawn: dict[str, dict[Hashable, list[Strip]]] = {}
 
@@ -113,7 +115,10 @@ class PanelView(Canvas):
             return note(f"Reading… {self.panel.promise}", frame)
         if answered.error is not None:
             return refusal(answered.error, frame)
-        return self.panel.draw(self.panel.turned(answered.answer, frame.turn), frame)
+        begun_s = time.thread_time()
+        drawn = self.panel.draw(self.panel.turned(answered.answer, frame.turn), frame)
+        self.asking.drawn_s = time.thread_time() - begun_s
+        return drawn
 
     def _title(self, frame: Frame, page: str, of: str, *, is_focused: bool) -> list[Piece]:
         line: list[Piece] = [

@@ -5,20 +5,24 @@ What the scene comes from (a recording and its clock, traces while they are read
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
+from textual.screen import ModalScreen, Screen
 from textual.timer import Timer
 
 from meshscope.discovery import discover
 from meshscope.ui.absent import no_letter, no_panel
 from meshscope.ui.asking import Answered
 from meshscope.ui.canvas import Canvas
+from meshscope.ui.errands import Errands
+from meshscope.ui.hands import Hands
 from meshscope.ui.keybar import Grip
 from meshscope.ui.later import later
 from meshscope.ui.layout import Arrangement, Rect, arrangement
@@ -35,6 +39,9 @@ if TYPE_CHECKING:
 
 LEAST = (80, 24)
 _SAID_NS = 4 * NS_PER_S
+_COVERED_S = 5.0
+_TOGETHER_S = 0.05
+"""An answer is drawn together with those that come within this, or as soon as no other is being worked out."""
 
 
 def panels(of: str = "recording") -> tuple[Panel, ...]:
@@ -86,9 +93,15 @@ class Board(Screen[None]):
         self._turns: dict[str, int] = {}
         self._said: tuple[int, str] = (0, "")
         self._placed: Arrangement | None = None
+        self._placed_for: Hashable = None
+        self._written: object = None
         self._placed_table = 0
         self._rects: dict[str, Rect | None] = {}
         self._ticks: Timer | None = None
+        self._hands = Hands()
+        self._errands = Errands(self._fail)
+        self._views = {panel.name: PanelView(panel, self._hands) for panel in self._panels}
+        self._news: set[PanelView] = set()
 
     # What heirs say
 
@@ -120,11 +133,32 @@ class Board(Screen[None]):
     def compose(self) -> ComposeResult:
         yield Canvas(id="header")
         for panel in self._panels:
-            yield PanelView(panel)
+            yield self._view(panel)
         yield Canvas(id="footer")
 
     def on_resize(self) -> None:
         self._refresh()
+
+    def on_screen_resume(self) -> None:
+        """What came while another screen lay over this one."""
+        if self._placed is not None:
+            self._refresh()
+            self._ask()
+
+    def on_unmount(self) -> None:
+        self._errands.cancel()
+
+    @work
+    async def _fail(self, error: BaseException) -> None:
+        """Raise where Textual sees it."""
+        raise error
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether another screen lies over all of this one; through a dialog it is still seen."""
+        stack = self.app.screen_stack
+        above = stack[stack.index(self) + 1 :] if self in stack else []
+        return any(not isinstance(screen, ModalScreen) for screen in above)
 
     def tick_at(self, fps: float) -> None:
         """Look at the clock so many times a second from now on."""
@@ -138,11 +172,12 @@ class Board(Screen[None]):
             return
         self.scene = scene
         self.scene = scene.looking_at(self.selected)
-        self._refresh()
+        if not self.is_covered:
+            self._refresh()
         self._ask()
 
     def _view(self, panel: Panel) -> PanelView:
-        return self.query_one(f"#{panel.name}", PanelView)
+        return self._views[panel.name]
 
     def _fall_silent(self) -> None:
         """Take away what was said once it has stood long enough, whatever the clock of the recording does."""
@@ -151,38 +186,66 @@ class Board(Screen[None]):
             self._refresh_header()
 
     def _ask(self) -> None:
-        """Put every panel's question that can be seen (and the overall one's, which the header needs)."""
-        stance = self.scene.stance
+        """Put every panel's question that can be seen (and the overall one's, which the header needs).
+
+        While another screen covers them, only the overall one, and seldom: the shell is told of it in the end.
+        """
+        stance, is_covered = self.scene.stance, self.is_covered
         is_moving = not (stance.is_paused or stance.is_at_end)
         for panel in self._panels:
+            if is_covered and not panel.is_overall:
+                continue
             view = self._view(panel)
             subject = "" if panel.is_overall else self.selected
             # What can be counted is told in the footer, seen or not.
             is_told = panel.is_overall or panel.is_told or view.display
-            if not is_told or (is_moving and view.asking.is_fresh(subject)):
+            if not is_told or (is_moving and view.asking.is_fresh(subject, _COVERED_S if is_covered else 0.0)):
                 continue
             if view.asking.want(self.scene.looking_at(subject)):
-                self._question(view)
+                self._errands.start(self._question(view))
 
-    @work(exclusive=False, group="question")
     async def _question(self, view: PanelView) -> None:
-        await view.asking.ask(lambda answered: self._answered(view, answered))
+        await view.asking.ask(partial(self._answered, view))
+        if not self._is_asking:
+            self._tell_news()
 
-    def _answered(self, view: PanelView, answered: Answered) -> None:
-        del answered
-        if not view.panel.is_overall:
-            self._show(view)
-            if view.panel.is_told or view.panel.name == self._focused:
-                self._refresh_header()
+    @property
+    def is_told(self) -> bool:
+        """Whether the newest that was wanted has been answered and drawn."""
+        return not (self._is_asking or self._news)
+
+    @property
+    def _is_asking(self) -> bool:
+        return any(not view.asking.is_at_rest for view in self._views.values())
+
+    def _answered(self, view: PanelView, _: Answered) -> None:
+        is_first, self._news = not self._news, {*self._news, view}
+        if is_first:
+            self._errands.start(self._tell_soon())
+
+    async def _tell_soon(self) -> None:
+        await asyncio.sleep(_TOGETHER_S)
+        self._tell_news()
+
+    def _tell_news(self) -> None:
+        """Draw what was answered; one drawing of several panels has Textual go over the screen once."""
+        news, self._news = self._news, set()
+        if any(view.panel.is_overall for view in news) and self._is_replaced():
             return
+        for view in news:
+            self._show(view)
+        if any(view.panel.is_overall or view.panel.is_told or view.panel.name == self._focused for view in news):
+            self._refresh_header()
+
+    def _is_replaced(self) -> bool:
+        """Whether the overall answer has another run looked at, or another place for everything; then that is drawn."""
         before = self.scene.selected
         self.scene = self.scene.looking_at(self.selected)
-        if self.scene.selected != before or self.table_height() != self._placed_table:
-            self._refresh()
-            self._ask()
-        else:
-            self._refresh_header()
-            self._show(view)
+        if self.scene.selected == before and self.table_height() == self._placed_table:
+            return False
+        self._refresh()
+        self._ask()
+        return True
 
     # Drawing
 
@@ -196,23 +259,35 @@ class Board(Screen[None]):
         width, height = self.size
         if not width or not height:
             return
+        self._place(width, height)
+        self._refresh_header()
+        for view in self._views.values():
+            self._show(view)
+
+    def _place(self, width: int, height: int) -> None:
+        """Give everything its place, unless it has it already."""
         self._placed_table = self.table_height()
-        placed = arrangement(
+        shown = self._shown()
+        names = tuple(panel.name for panel in shown)
+        key = (width, height, self._placed_table, names, self._focused, self._is_maximised)
+        if key == self._placed_for:
+            return
+        self._placed_for = key
+        self._placed = arrangement(
             width,
             height,
             header=self.header_height(width),
             table=self._placed_table,
-            names=[panel.name for panel in self._shown()],
+            names=names,
             focused=self._focused,
             is_maximised=self._is_maximised,
-            strip=next((panel.name for panel in self._shown() if panel.is_strip), ""),
+            strip=next((panel.name for panel in shown if panel.is_strip), ""),
         )
-        self._placed = placed
-        for name in ("header", "footer", *(panel.name for panel in self._panels)):
-            self._put(name, placed.of(name))
-        self._refresh_header()
+        for name in ("header", "footer", *names):
+            self._put(name, self._placed.of(name))
         for panel in self._panels:
-            self._show(self._view(panel))
+            if panel.name not in names:
+                self._put(panel.name, None)
 
     def _put(self, name: str, rect: Rect | None) -> None:
         if name in self._rects and self._rects[name] == rect:
@@ -232,8 +307,12 @@ class Board(Screen[None]):
         if self._said[1]:
             # Over the last line of the verdict: the rail below it stays.
             lines[-2] = [(" " + self._said[1], "warn")]
-        self.query_one("#header", Canvas).paint(strips(lines, width, self._placed.header.height, self.look))
         foot = self.footer_line(width, is_small=width < LEAST[0] or height < LEAST[1])
+        written = (lines, foot, width, self._placed.header.height, self.look)
+        if written == self._written:
+            return
+        self._written = written
+        self.query_one("#header", Canvas).paint(strips(lines, width, self._placed.header.height, self.look))
         self.query_one("#footer", Canvas).paint([strip(foot, width, self.look)])
 
     def _show(self, view: PanelView) -> None:

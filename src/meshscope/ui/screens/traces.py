@@ -70,9 +70,7 @@ class Traces(Keeping):
     def is_at_rest(self) -> bool:
         """Whether all is read and everything that is known has been drawn."""
         seen = self.opening.seen()
-        views = self.query(PanelView)
-        is_seen = seen is self._drawn and seen.so_far.is_done and self.is_explained
-        return is_seen and all(view.asking.is_at_rest for view in views)
+        return seen is self._drawn and seen.so_far.is_done and self.is_explained and self.is_told
 
     @property
     def selected(self) -> str:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from textual import work
 from textual.binding import Binding, BindingType
 
 from meshscope.errors import MeshscopeError
 from meshscope.recording.control import Ask, ask
 from meshscope.ui import header
-from meshscope.ui.asking import in_thread
+from meshscope.ui.asking import BREATH_S
 from meshscope.ui.commands import Command
+from meshscope.ui.hands import Hands
 from meshscope.ui.look import Look
 from meshscope.ui.marks.cells import Line, Piece
 from meshscope.ui.panels import comparison
@@ -52,8 +54,11 @@ class Watch(Keeping):
     def __init__(self, playback: Playback, look: Look, *, fps: float = 4.0) -> None:
         super().__init__(look, Scene(None, (), playback.stance()), of="recording", fps=fps)
         self.playback = playback
+        self._stance = self.scene.stance
         self._has_seen = False
         self._is_looking = False
+        self._looked_s = -math.inf
+        self._looker = Hands("meshscope-look")
         self._stopping_ns: int | None = None
 
     def on_mount(self) -> None:
@@ -73,10 +78,8 @@ class Watch(Keeping):
     def is_at_rest(self) -> bool:
         """Whether everything that is known has been drawn."""
         stance = self.playback.stance()
-        views = self.query(PanelView)
         is_seen = self._has_seen and stance == self.scene.stance and not self.playback.is_due
-        is_answered = self.is_explained and not self._is_looking
-        return is_seen and is_answered and all(view.asking.is_at_rest for view in views)
+        return is_seen and self.is_explained and not self._is_looking and self.is_told
 
     @property
     def selected(self) -> str:
@@ -92,29 +95,44 @@ class Watch(Keeping):
     # Looking and asking
 
     def _tick(self) -> None:
-        """Follow the clock: fold what is new, unless that is already under way."""
+        """Follow the clock: fold what is new. While it just goes on, as often as what changes can be read."""
         self._leave_when_stopped()
         self._withdraw_question()
         self._fall_silent()
         stance = self.playback.stance()
-        is_changed = stance != self.scene.stance or not self._has_seen
-        if not self._is_looking and (is_changed or self.playback.is_due):
-            self._is_looking = True
+        if stance == self.scene.stance and self._has_seen and not self.playback.is_due:
+            return
+        if not stance.goes_on_from(self.scene.stance) or time.monotonic() - self._looked_s >= BREATH_S:
             self._look()
+        elif not stance.is_live:  # a live clock goes on with what is known
+            self._stance = stance
+            self._refresh_header()
 
-    @work(exclusive=False, group="look")
-    async def _look(self) -> None:
+    def _jump(self) -> None:
+        """Look at once where the clock was put."""
+        self._looked_s = -math.inf
+        self._tick()
+
+    def _look(self) -> None:
+        """Fold what is known where the clock stands, unless that is under way."""
+        if not self._is_looking:
+            self._is_looking, self._looked_s = True, time.monotonic()
+            self._errands.start(self._fold())
+
+    async def _fold(self) -> None:
         try:
-            scene = await in_thread(self.playback.scene)
+            scene = await self._looker.do(self.playback.scene)
         except MeshscopeError as error:
             cast("MeshscopeApp", self.app).fail(error)
             return
         finally:
             self._is_looking = False
         self._seen(scene)
+        if math.isinf(self._looked_s):  # the clock was put elsewhere meanwhile
+            self._tick()
 
     def _seen(self, scene: Scene) -> None:
-        self._has_seen = True
+        self._has_seen, self._stance = True, scene.stance
         self._look_at(scene)
 
     # Drawing
@@ -123,7 +141,7 @@ class Watch(Keeping):
         return header.height(width)
 
     def header_lines(self, width: int) -> list[Line]:
-        return header.lines(self.scene, self.standing, self.playback.stretches, width)
+        return header.lines(replace(self.scene, stance=self._stance), self.standing, self.playback.stretches, width)
 
     def footer_line(self, width: int, *, is_small: bool) -> list[Piece]:
         if self._cell is not None:
@@ -146,7 +164,7 @@ class Watch(Keeping):
     def action_play(self) -> None:
         self.say("")
         self.playback.toggle()
-        self._tick()
+        self._jump()
 
     def along(self, by: int) -> None:
         self.action_seek(by)
@@ -158,17 +176,17 @@ class Watch(Keeping):
         elif share < 0 and before.now_unix_ns <= before.start_unix_ns:
             self.say("This is the beginning of the recording.")
         self.playback.seek_by(share)
-        self._tick()
+        self._jump()
 
     def action_rewind(self) -> None:
         self.leave_place()
         self.playback.to_start()
-        self._tick()
+        self._jump()
 
     def action_newest(self) -> None:
         self.leave_place()
         self.playback.to_end()
-        self._tick()
+        self._jump()
 
     def action_follow(self) -> None:
         self.action_newest()
@@ -176,7 +194,7 @@ class Watch(Keeping):
 
     def action_faster(self, by: int) -> None:
         self.say(self.playback.faster(by))
-        self._tick()
+        self._jump()
 
     def action_profile(self) -> None:
         if not self.playback.is_running:
@@ -195,7 +213,7 @@ class Watch(Keeping):
 
     def hold_at(self, unix_ns: int) -> None:
         self.playback.hold_at(unix_ns)
-        self._tick()
+        self._jump()
 
     def commands(self) -> Iterator[Command]:
         yield from super().commands()
