@@ -63,22 +63,13 @@ class Coverage:
         begun = self.start_ns.searchsorted(time_ns)
         return int(self.before_ns[begun]) - max(int(self.closed_ns[begun]) - time_ns, 0)
 
-    def fill(self, edges_ns: Ns, covered_ns: Ns, closed_ns: Ns) -> Ns | None:
-        """Write rows of a drawing: what the intervals that begin before each even edge cover, where the last one ends.
+    def is_binned(self, edges_ns: Ns) -> bool:
+        """Whether the columns between even edges are so long that the table of totals answers for them."""
+        stretch_ns = int(edges_ns[-1] - edges_ns[0])
+        return len(self.bins_ns) > 0 and stretch_ns >= _BINS_PER_COLUMN * self.bin_ns * (len(edges_ns) - 1)
 
-        Where columns are many bins long, what is covered is as the table has it, to a fraction of a column: then the
-        answer is how many intervals begin in each, and closed_ns is before all times.
-        """
-        columns = len(edges_ns) - 1
-        if len(self.bins_ns) and int(edges_ns[-1] - edges_ns[0]) >= _BINS_PER_COLUMN * self.bin_ns * columns:
-            closed_ns[:] = _BEFORE_ALL
-            return self._fill_from_bins(edges_ns, covered_ns)
-        begun = self.start_ns.searchsorted(edges_ns)
-        self.before_ns.take(begun, out=covered_ns, mode="clip")
-        self.closed_ns.take(begun, out=closed_ns, mode="clip")
-        return None
-
-    def _fill_from_bins(self, edges: Ns, covered_ns: Ns) -> Ns:
+    def fill_from_bins(self, edges: Ns, covered_ns: Ns) -> Ns:
+        """Write what is covered before each edge, as the table has it; how many intervals begin in each column."""
         at, rest = np.divmod(np.clip(edges - self.first_ns, 0, self.bin_ns * (len(self.bins_ns) - 1)), self.bin_ns)
         after = np.minimum(at + 1, len(self.bins_ns) - 1)
         covered = self.bins_ns[at]
@@ -93,16 +84,23 @@ def columns(some: Sequence[Coverage], edges_ns: Ns) -> Ns:
     It is more than nothing wherever anything is in a column; a time is exact to a fraction of a column.
     """
     covered_ns, closed_ns = (np.empty((len(some), len(edges_ns)), dtype=np.int64) for _ in range(2))
-    begun = [one.fill(edges_ns, covered_ns[at], closed_ns[at]) for at, one in enumerate(some)]
+    begun: dict[int, Ns] = {}
+    for at, one in enumerate(some):
+        if len(one.bins_ns) and one.is_binned(edges_ns):
+            begun[at] = one.fill_from_bins(edges_ns, covered_ns[at])
+            closed_ns[at] = _BEFORE_ALL
+            continue
+        place = one.start_ns.searchsorted(edges_ns)
+        one.before_ns.take(place, out=covered_ns[at], mode="clip")
+        one.closed_ns.take(place, out=closed_ns[at], mode="clip")
     # What has begun and not ended is covered up to the edge only.
     np.subtract(closed_ns, edges_ns, out=closed_ns)
     np.maximum(closed_ns, 0, out=closed_ns)
     np.subtract(covered_ns, closed_ns, out=covered_ns)
     # Into an array that is there: new ones of this size cost more than what is worked out.
     busy_ns = np.subtract(covered_ns[:, 1:], covered_ns[:, :-1], out=closed_ns[:, :-1])
-    for at, count in enumerate(begun):
-        if count is not None:
-            np.maximum(busy_ns[at], count > 0, out=busy_ns[at])
+    for at, count in begun.items():
+        np.maximum(busy_ns[at], count > 0, out=busy_ns[at])
     return busy_ns
 
 

@@ -41,30 +41,43 @@ def codes(rows: Sequence[Lane], view: Viewport) -> Codes:
 
     All lanes at once: a frame is made of few large steps instead of many small ones.
     """
-    drawn = [(at, _CODE[meaning], covered) for at, lane in enumerate(rows) for meaning, covered in lane.drawn]
+    drawn = [(at, lane.drawn) for at, lane in enumerate(rows) if lane.drawn]
     found = np.full((len(rows), view.columns), BLANK, dtype=np.uint8)
     if not drawn:
         return found
-    busy_ns = columns([covered for _, _, covered in drawn], view.edges)
-    lane, first = np.unique(np.array([at for at, _, _ in drawn]), return_index=True)
-    meaning = np.array([code for _, code, _ in drawn], dtype=np.uint8)
-    found[lane] = _mixed(busy_ns, meaning, first, view.edges[1:] - view.edges[:-1])
+    busy_ns = columns([covered for _, layers in drawn for _, covered in layers], view.edges)
+    meaning = np.array([_CODE[meaning] for _, layers in drawn for meaning, _ in layers], dtype=np.uint8)
+    counts = np.array([len(layers) for _, layers in drawn])
+    found[[at for at, _ in drawn]] = _mixed(busy_ns, meaning, counts, view.edges[1:] - view.edges[:-1])
     return found
 
 
-def _mixed(busy_ns: Ns, meaning: Codes, first: Ns, width_ns: Ns) -> Codes:
-    """Layers (layers, columns) as lanes, whose layers begin with those numbered ``first``. Uses up ``busy_ns``."""
-    total_ns = np.add.reduceat(busy_ns, first, axis=0)
+def _mixed(busy_ns: Ns, meaning: Codes, counts: Ns, width_ns: Ns) -> Codes:
+    """Layers (layers, columns) as lanes, of which each has so many as ``counts`` says. Uses up ``busy_ns``."""
+    first = np.cumsum(counts) - counts
+    total_ns = _each(np.add, busy_ns, counts, first)
     # The most of a lane's layers, with its place among them in the lowest bits: of equal ones the first.
-    place = np.arange(len(busy_ns)) - np.repeat(first, np.diff(np.append(first, len(busy_ns))))
+    place = np.arange(len(busy_ns)) - np.repeat(first, counts)
     np.left_shift(busy_ns, _PLACE_BITS, out=busy_ns)
     np.bitwise_or(busy_ns, (_LAST_PLACE - place)[:, None], out=busy_ns)
-    most = np.maximum.reduceat(busy_ns, first, axis=0)
+    most = _each(np.maximum, busy_ns, counts, first)
     mixed = meaning[first[:, None] + _LAST_PLACE - (most & _LAST_PLACE)]
     mixed += (3 * total_ns > width_ns).view(np.uint8)
     mixed += (3 * total_ns > 2 * width_ns).view(np.uint8)
     mixed[total_ns == 0] = BLANK
     return mixed
+
+
+def _each(reduce: np.ufunc, busy_ns: Ns, counts: Ns, first: Ns) -> Ns:
+    """Lane by lane. Most often all have as many layers, and then whole arrays go through at once."""
+    many = int(counts[0])
+    if not (counts == many).all():
+        return np.asarray(reduce.reduceat(busy_ns, first, axis=0))
+    layers = busy_ns.reshape(len(counts), many, -1)
+    found = layers[:, 0].copy()
+    for number in range(1, many):
+        reduce(found, layers[:, number], out=found)
+    return found
 
 
 def mark_unseen(found: Codes, rows: Sequence[Lane], profiled: Mapping[int, Coverage], view: Viewport) -> None:
