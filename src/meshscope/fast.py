@@ -35,6 +35,8 @@ _KEPT_IN = "NUMBA_CACHE_DIR"
 
 def is_worth(size: int, worth: int) -> bool:
     """Whether an input of a size deserves the extra, where ``worth`` is what does, and there is one to use."""
+    if size < worth // _LOADED_FOR_LESS and SWITCH not in os.environ:
+        return False  # as nearly always: a question unites intervals many thousand times
     wanted = os.environ.get(SWITCH, "")
     if is_loaded():
         worth //= _LOADED_FOR_LESS

@@ -62,11 +62,13 @@ def union(start_ns: Ns, end_ns: Ns) -> Intervals:
     else:
         # Each on its own: before the i-th start in order lie i starts, and there is a gap only if as many ends do.
         start_ns, end_ns = np.sort(start_ns), np.sort(end_ns)
-    first = np.empty(len(start_ns), dtype=bool)
-    first[0] = True
-    np.greater(start_ns[1:], end_ns[:-1], out=first[1:])
-    last = np.append(first[1:], True)
-    return Intervals(start_ns[first], end_ns[last])
+    # Where one begins; and so also, one place before, where the one before it ends.
+    begins = np.empty(len(start_ns) + 1, dtype=bool)
+    begins[0] = begins[-1] = True
+    np.greater(start_ns[1:], end_ns[:-1], out=begins[1:-1])
+    if begins.all():
+        return Intervals(start_ns, end_ns)
+    return Intervals(start_ns[begins[:-1]], end_ns[begins[1:]])
 
 
 def intersection(a: Intervals, b: Intervals) -> Intervals:
@@ -75,13 +77,30 @@ def intersection(a: Intervals, b: Intervals) -> Intervals:
         return EMPTY
     if _is_for_a_sweep(len(a) + len(b)):
         return _swept_intersection(a, b)
+    if len(b) == 1:
+        return _clipped(a, int(b.start_ns[0]), int(b.end_ns[0]))
+    if len(a) == 1:
+        return _clipped(b, int(a.start_ns[0]), int(a.end_ns[0]))
     # Every pair that overlaps: b's intervals that end after a's start and start before a's end.
-    low = np.searchsorted(b.end_ns, a.start_ns, side="right")
-    high = np.searchsorted(b.start_ns, a.end_ns, side="left")
-    count = np.maximum(high - low, 0)
-    left = np.repeat(np.arange(len(a)), count)
-    right = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + np.repeat(low, count)
+    low = b.end_ns.searchsorted(a.start_ns, side="right")
+    count = b.start_ns.searchsorted(a.end_ns, side="left") - low
+    np.maximum(count, 0, out=count)
+    upto = count.cumsum()
+    left = np.arange(len(a)).repeat(count)
+    right = np.arange(int(upto[-1])) + (low - upto + count).repeat(count)
     return Intervals(np.maximum(a.start_ns[left], b.start_ns[right]), np.minimum(a.end_ns[left], b.end_ns[right]))
+
+
+def _clipped(a: Intervals, start_ns: int, end_ns: int) -> Intervals:
+    """What of them lies in one stretch."""
+    first = int(a.end_ns.searchsorted(start_ns, side="right"))
+    last = int(a.start_ns.searchsorted(end_ns, side="left"))
+    if first >= last:
+        return EMPTY
+    # Copies: a view would keep all of them alive.
+    starts, ends = a.start_ns[first:last].copy(), a.end_ns[first:last].copy()
+    starts[0], ends[-1] = max(int(starts[0]), start_ns), min(int(ends[-1]), end_ns)
+    return Intervals(starts, ends)
 
 
 def common_ns(ones: Sequence[Intervals], others: Sequence[Intervals]) -> int:
@@ -136,18 +155,17 @@ def difference(a: Intervals, b: Intervals) -> Intervals:
 
 def complement(a: Intervals, start_ns: int, end_ns: int) -> Intervals:
     """The points of ``[start_ns, end_ns)`` that are not in ``a``."""
-    starts = np.append(np.int64(start_ns), a.end_ns)
-    ends = np.append(a.start_ns, np.int64(end_ns))
-    starts, ends = np.maximum(starts, start_ns), np.minimum(ends, end_ns)
+    starts, ends = np.empty(len(a) + 1, dtype=np.int64), np.empty(len(a) + 1, dtype=np.int64)
+    starts[0], ends[-1] = start_ns, end_ns
+    np.maximum(a.end_ns, start_ns, out=starts[1:])
+    np.minimum(a.start_ns, end_ns, out=ends[:-1])
     keep = ends > starts
-    return Intervals(starts[keep], ends[keep])
+    return Intervals(starts, ends) if keep.all() else Intervals(starts[keep], ends[keep])
 
 
 def window(a: Intervals, start_ns: int, end_ns: int) -> Intervals:
     """The part of ``a`` inside ``[start_ns, end_ns)``."""
-    starts, ends = np.maximum(a.start_ns, start_ns), np.minimum(a.end_ns, end_ns)
-    keep = ends > starts
-    return Intervals(starts[keep], ends[keep])
+    return _clipped(a, start_ns, end_ns) if end_ns > start_ns else EMPTY
 
 
 def covered_ns(a: Intervals, start_ns: Ns, end_ns: Ns) -> Ns:

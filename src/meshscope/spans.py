@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from enum import IntFlag
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -92,11 +93,21 @@ class SpanTable:
         return self.where(is_any(self.kind, kinds))
 
     def busy(self, *kinds: Kind) -> Intervals:
-        """The time covered by at least one span of ``kinds`` (of any kind when none is given)."""
-        if not kinds:
-            return union(self.start_ns, self.end_ns)
-        keep = is_any(self.kind, kinds)
-        return union(self.start_ns[keep], self.end_ns[keep])
+        """The time covered by at least one span of ``kinds`` (of any kind when none is given).
+
+        Kept where there are few: of a thousand ranks it is asked by ten questions, and their unions are small.
+        """
+        found = self._busy.get(kinds)
+        if found is None:
+            keep = is_any(self.kind, kinds) if kinds else slice(None)
+            found = union(self.start_ns[keep], self.end_ns[keep])
+            if len(self) <= _FEW:
+                self._busy[kinds] = found
+        return found
+
+    @cached_property
+    def _busy(self) -> dict[tuple[Kind, ...], Intervals]:
+        return {}
 
     def name_of(self, row: int) -> str:
         return self.names[int(self.name[row])]
@@ -105,6 +116,8 @@ class SpanTable:
         """The rule by which the row's kind was told."""
         return self.rules[int(self.rule[row])] if self.rule[row] >= 0 else "the trace's own category"
 
+
+_FEW = 100_000
 
 NAME_TABLES = ("names", "lanes", "dtypes", "groups", "collectives", "rules", "paths")
 COLUMNS = tuple(f.name for f in fields(SpanTable) if f.name not in NAME_TABLES)

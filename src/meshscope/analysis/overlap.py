@@ -7,12 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from meshscope.analysis.parts import per_pair, per_run, per_window
 from meshscope.analysis.waiting import WindowWaits, waiting
 from meshscope.intervals import EMPTY, Intervals, union
 from meshscope.run import Run
 from meshscope.spans import Kind, SpanTable, Window
+
+Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -66,30 +69,48 @@ def measure(window: Window) -> Part:
     compute = spans.busy(Kind.COMPUTE)
     stepped, whole = {}, {}
     for number, name in enumerate(spans.collectives):
-        mine = spans.where((spans.collective == number) & (spans.kind == Kind.COLLECTIVE))
+        is_it = spans.collective == number
+        mine = _Rows.of(spans, is_it & (spans.kind == Kind.COLLECTIVE))
         if len(mine):
-            waits = spans.where((spans.collective == number) & (spans.kind == Kind.WAIT))
+            waits = _Rows.of(spans, is_it & (spans.kind == Kind.WAIT))
             whole[name] = _kept(mine, waits, compute, everywhere)
-            stepped[name] = _kept(_touching(mine, inside), waits, compute, inside)
+            stepped[name] = _kept(mine.touching(inside), waits, compute, inside)
     return Part(window.rank, len(window.steps), stepped, whole)
 
 
-def _kept(mine: SpanTable, waits: SpanTable, compute: Intervals, bounds: Intervals) -> Kept:
-    busy = mine.busy() & bounds
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """What is counted of some spans, shape (n,) each: a table of them has a dozen columns more."""
+
+    start_ns: Ints
+    end_ns: Ints
+    size_bytes: Ints
+
+    @classmethod
+    def of(cls, spans: SpanTable, keep: npt.NDArray[np.bool_]) -> _Rows:
+        row = keep.nonzero()[0]
+        return cls(spans.start_ns[row], spans.end_ns[row], spans.size_bytes[row])
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    def touching(self, bounds: Intervals) -> _Rows:
+        """Those with time within bounds, also if they began before: so that all of them add up to the breakdown's."""
+        after = bounds.end_ns.searchsorted(self.start_ns, side="right")
+        keep = after < bounds.start_ns.searchsorted(np.maximum(self.end_ns, self.start_ns + 1))
+        return self if keep.all() else _Rows(self.start_ns[keep], self.end_ns[keep], self.size_bytes[keep])
+
+
+def _kept(mine: _Rows, waits: _Rows, compute: Intervals, bounds: Intervals) -> Kept:
+    busy = union(mine.start_ns, mine.end_ns) & bounds
     has_sizes = bool(len(mine)) and bool((mine.size_bytes >= 0).all())
     return Kept(
         count=len(mine),
         busy_ns=busy.total_ns,
         hidden_ns=(busy & compute).total_ns,
-        wait_ns=(waits.busy() & busy).total_ns if len(waits) else None,
+        wait_ns=(union(waits.start_ns, waits.end_ns) & busy).total_ns if len(waits) else None,
         size_bytes=int(mine.size_bytes.sum()) if has_sizes else None,
     )
-
-
-def _touching(spans: SpanTable, bounds: Intervals) -> SpanTable:
-    """Those with time within bounds, also if they began before: so that all of them add up to the breakdown's."""
-    after = np.searchsorted(bounds.end_ns, spans.start_ns, side="right")
-    return spans.where(after < np.searchsorted(bounds.start_ns, np.maximum(spans.end_ns, spans.start_ns + 1)))
 
 
 def combine(parts: Iterable[Part]) -> tuple[CollectiveOverlap, ...]:

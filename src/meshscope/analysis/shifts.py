@@ -15,6 +15,8 @@ import numpy.typing as npt
 from meshscope.analysis.calls import Calls
 from meshscope.analysis.clocks import tolerance_ns
 
+Ints = npt.NDArray[np.int64]
+
 MOST_SHIFT = 64
 SAMPLE = 1024
 """Shifts are tried on so many collectives, spread over the overlap; the one that is chosen is checked on all."""
@@ -79,11 +81,15 @@ def relabelled(b: Calls, labels: tuple[str, ...]) -> Calls:
 
 def _with_offset(a: Calls, b: Calls, offset_ns: int, *, knows_group: bool) -> Fit | str:
     """By the clock: at the right shift ends differ least."""
-    fits = [fit for shift in _near(a, b, offset_ns) if (fit := _fit(a, b, shift, offset_ns)) is not None]
-    if not fits:
+    spreads = [
+        (float(np.abs(both.apart_ns - offset_ns).mean()), abs(shift), shift)
+        for shift in _near(a, b, offset_ns)
+        if (both := _both(a, b, shift)) is not None
+    ]
+    if not spreads:
         return NAMES_DIFFER
-    best = min(fits, key=lambda fit: (fit.spread_ns, abs(fit.shift)))
-    whole = _fit(a, b, best.shift, offset_ns, is_whole=True)
+    *_, best = min(spreads)
+    whole = _fit(a, b, best, offset_ns, is_whole=True)
     if whole is None:
         return NAMES_DIFFER
     if not whole.overlaps:
@@ -139,8 +145,20 @@ def _bounds(a: Calls, b: Calls, shift: int) -> tuple[int, int] | None:
     return (low, high) if high > low else None
 
 
-def _fit(a: Calls, b: Calls, shift: int, offset_ns: int | None, *, is_whole: bool = False) -> Fit | None:
-    """None where names or sizes disagree."""
+@dataclass(frozen=True, eq=False)
+class _Both:
+    """Collectives of the reference, ``at``, and the other's that they are at a shift, ``to``, shape (k,) each.
+
+    ``apart_ns`` is by how much the other's end later, by its own clock.
+    """
+
+    at: Ints
+    to: Ints
+    apart_ns: Ints
+
+
+def _both(a: Calls, b: Calls, shift: int, *, is_whole: bool = False) -> _Both | None:
+    """A sample of them, or all. None where there are none, or names or sizes disagree."""
     bounds = _bounds(a, b, shift)
     if bounds is None:
         return None
@@ -151,21 +169,37 @@ def _fit(a: Calls, b: Calls, shift: int, offset_ns: int | None, *, is_whole: boo
     to = at + shift
     if (a.label[at] != b.label[to]).any() or _conflict(a.size_bytes[at], b.size_bytes[to]):
         return None
-    apart = b.end_ns[to] - a.end_ns[at]
-    offset = int(np.median(apart)) if offset_ns is None else offset_ns
+    return _Both(at, to, b.end_ns[to] - a.end_ns[at])
+
+
+def _fit(a: Calls, b: Calls, shift: int, offset_ns: int | None, *, is_whole: bool = False) -> Fit | None:
+    """None where names or sizes disagree."""
+    both = _both(a, b, shift, is_whole=is_whole)
+    if both is None:
+        return None
+    at, to = both.at, both.to
+    offset = int(_median(both.apart_ns)) if offset_ns is None else offset_ns
     late = np.maximum(a.start_ns[at], b.start_ns[to] - offset)
     early = np.minimum(a.end_ns[at], b.end_ns[to] - offset)
     shortest = np.minimum(a.end_ns[at] - a.start_ns[at], b.end_ns[to] - b.start_ns[to])
-    away = np.abs(apart - offset)
+    away = np.abs(both.apart_ns - offset)
     spread_ns = float(away.mean())
     return Fit(
         shift=shift,
         offset_ns=offset,
         spread_ns=spread_ns,
-        ends_agree=float(np.median(away)) <= max(ENDS_NS, 0.1 * float(np.median(shortest))),
+        ends_agree=_median(away) <= max(ENDS_NS, 0.1 * _median(shortest)),
         overlap_frac=float((late <= early + tolerance_ns(spread_ns)).mean()),
         same_steps=not _conflict(a.step[at], b.step[to]),
     )
+
+
+def _median(values: Ints) -> float:
+    """As numpy has it, which takes several times as long over a few values."""
+    ordered, middle = np.sort(values), len(values) // 2
+    if len(values) % 2:
+        return float(ordered[middle])
+    return (float(ordered[middle - 1]) + float(ordered[middle])) / 2
 
 
 def _conflict(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> bool:
