@@ -11,7 +11,7 @@ from drawn import run, steps
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meshscope.analysis.steps import Steps
+from meshscope.analysis.steps import Steps, _series
 from meshscope.analysis.steps import steps as answer
 from meshscope.recording.entries import Compiled, Entry, StepDone, TraceWritten
 
@@ -187,3 +187,37 @@ def test_a_step_without_a_length_has_no_rate() -> None:
 def test_only_warm_steps_count_as_profiled_since_what_profiling_added_is_told_from_them() -> None:
     found = answer(run(steps([100] * 12, profiled=[1, 5, 6])))
     assert found.profiled == 2
+
+
+@st.composite
+def journals(draw: st.DrawFn) -> list[Entry]:
+    """Ranks that go on without a gap, each to a step of its own; now and then one is told twice or left out."""
+    found: list[Entry] = []
+    for rank in range(draw(st.integers(1, 4))):
+        numbers = list(range(draw(st.integers(0, 1)), draw(st.integers(1, 6))))
+        numbers += draw(st.lists(st.integers(0, 6), max_size=1))
+        left_out = draw(st.one_of(st.none(), st.integers(0, 5)))
+        for number in sorted(numbers):
+            if number == left_out:
+                continue
+            start = 1000 * number + draw(st.integers(0, 300))
+            end = start + draw(st.integers(0, 900))
+            found.append(
+                StepDone(t_ns=start + 900, rank=rank, step=number, start_ns=start, end_ns=end,
+                         samples=draw(st.integers(-1, 4)), tokens=8, loss=draw(st.sampled_from((None, 2.0, 3.0))),
+                         data_wait_ns=draw(st.integers(-1, 100)), is_profiled=draw(st.booleans()))
+            )  # fmt: skip
+    return found
+
+
+@given(journals())
+def test_many_rows_are_reduced_rank_by_rank_to_what_a_sort_of_all_gives(entries: list[Entry]) -> None:
+    table = run(entries).steps
+    found = {}
+    for many in (0, 10**9):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr("meshscope.analysis.steps._MANY", many)
+            found[many] = _series(table.where(slice(None)))  # a table of its own: answers are kept
+    for name, column in vars(found[0]).items():
+        np.testing.assert_allclose(column, vars(found[10**9])[name], rtol=1e-12, err_msg=name)
+        assert column.dtype == vars(found[10**9])[name].dtype

@@ -31,7 +31,9 @@ from meshscope.recording.entries import (
     WindowAsked,
 )
 from meshscope.run import Run, fold
+from meshscope.run.columns import StepColumns
 from meshscope.run.ledger import Ledger
+from meshscope.run.times import Times
 from meshscope.samples import STEP_COLUMNS
 
 times = st.integers(0, 20)
@@ -116,3 +118,42 @@ def test_steps_come_by_rank_then_number() -> None:
 def test_no_entries_are_an_empty_run() -> None:
     run = fold(experiment(), [])
     assert (len(run.steps), len(run.samples.time_ns), run.ended, run.last_entry_ns) == (0, 0, None, 0)
+
+
+@given(st.lists(st.lists(st.tuples(ranks, times, times), max_size=6), max_size=5))
+def test_steps_that_come_bit_by_bit_stand_where_they_would_had_they_come_at_once(
+    bits: list[list[tuple[int, int, int]]],
+) -> None:
+    entries = [[StepDone(t_ns=t, rank=r, step=n, start_ns=0, end_ns=t) for r, n, t in bit] for bit in bits]
+    slowly, at_once = StepColumns(), StepColumns()
+    for bit in entries:
+        slowly.add(bit)
+        slowly.table(10)
+    at_once.add(entry for bit in entries for entry in bit)
+    for now_ns in (10, 100):
+        found, whole = slowly.table(now_ns), at_once.table(now_ns)
+        for name in STEP_COLUMNS:
+            np.testing.assert_array_equal(getattr(found, name), getattr(whole, name), err_msg=name)
+
+
+def test_a_table_that_was_given_out_stays_as_it_was() -> None:
+    columns = StepColumns()
+    columns.add(StepDone(t_ns=step, rank=rank, step=step, start_ns=0, end_ns=1) for rank in (0, 1) for step in (0, 1))
+    before = columns.table(100)
+    kept = {name: getattr(before, name).copy() for name in STEP_COLUMNS}
+    columns.add(StepDone(t_ns=5, rank=rank, step=2, start_ns=0, end_ns=1) for rank in (0, 1))
+    assert columns.table(100).step.tolist() == [0, 1, 2, 0, 1, 2]
+    for name, column in kept.items():
+        np.testing.assert_array_equal(getattr(before, name), column)
+
+
+@given(st.lists(st.lists(st.integers(0, 50), max_size=8), max_size=6), st.integers(0, 50))
+def test_times_of_writers_that_overlap_are_counted_in_order(bits: list[list[int]], now_ns: int) -> None:
+    found = Times()
+    for bit in bits:
+        found.add(bit)
+    every = sorted(time for bit in bits for time in bit)
+    assert found.upto(now_ns) == sum(time <= now_ns for time in every)
+    assert found.newest_ns == (every[-1] if every else 0)
+    for count in range(1, len(every) + 1):
+        assert found.last_of(count) == every[count - 1]

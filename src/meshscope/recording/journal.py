@@ -17,6 +17,8 @@ from meshscope.recording.layout import JOURNAL
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(AnyEntry)
 
+_LEAST_READ = 1 << 16
+
 
 class Journal:
     """Appends entries to ``journal/<writer>.jsonl``; threads of the writer's process may share one.
@@ -66,7 +68,7 @@ class Tail:
         if size == self._size:
             return []
         try:
-            chunk = self._appended()
+            chunk = self._appended(self.path.stat().st_size if size is None else size)
         except OSError:
             self.skipped = max(self.skipped, 1)
             return []
@@ -80,16 +82,21 @@ class Tail:
                 self.skipped += 1
         return entries
 
-    def _appended(self) -> bytes:
+    def _appended(self, size: int) -> bytes:
         """From the last whole line on; raises OSError."""
-        size = self.path.stat().st_size
         if size == self._size:
             return b""
-        with self.path.open("rb") as file:
-            file.seek(self._offset)
-            chunk = file.read()
+        # By its descriptor: a buffered file costs three times as much, and a thousand are read at a time.
+        file = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        try:
+            os.lseek(file, self._offset, os.SEEK_SET)
+            chunks = []
+            while chunk := os.read(file, max(size - self._offset, _LEAST_READ)):
+                chunks.append(chunk)
+        finally:
+            os.close(file)
         self._size = size
-        return chunk
+        return b"".join(chunks)
 
 
 def read_tails(folder: Path, tails: dict[str, Tail]) -> list[Entry]:

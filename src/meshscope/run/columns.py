@@ -5,8 +5,8 @@ A live screen asks several times a second: what is new is sorted and put in its 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from meshscope.samples import STEP_COLUMNS, SampleTable, StepTable
 
 Columns = dict[str, npt.NDArray[Any]]
 Numbers = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.int64]
 
 _SMALL = ("rank", "step")
 _STEP = np.dtype(
@@ -34,6 +35,7 @@ class StepColumns:
     def __init__(self) -> None:
         self._sorted = _columns([], _STEP)
         self._fresh: list[StepDone] = []
+        self._newest_ns = -1
 
     def add(self, entries: Iterable[StepDone]) -> None:
         self._fresh += entries
@@ -41,16 +43,38 @@ class StepColumns:
     def table(self, now_ns: int) -> StepTable:
         """The steps written at or before a time."""
         if self._fresh:
-            fresh = _columns([_step(entry) for entry in self._fresh], _STEP)
-            self._sorted = _by_rank_and_step(_joined(self._sorted, fresh))
+            fresh = _columns(list(map(_values, self._fresh)), _STEP)
+            self._newest_ns = max(self._newest_ns, int(fresh["t_ns"].max()))
+            self._sorted = _with_steps(self._sorted, _by_rank_and_step(fresh))
             self._fresh = []
-        seen = _until(self._sorted, now_ns)
+        seen = self._sorted if now_ns >= self._newest_ns else _until(self._sorted, now_ns)
         return StepTable(**{name: seen[name] for name in STEP_COLUMNS})
 
 
-def _step(entry: StepDone) -> tuple[Any, ...]:
-    values = (getattr(entry, name) for name in STEP_COLUMNS)
-    return (entry.t_ns, *(math.nan if value is None else value for value in values))
+_values = attrgetter(*_STEP.names or ())  # no loss, None, becomes NaN in its column
+
+
+def _with_steps(known: Columns, fresh: Columns) -> Columns:
+    """Both as one. Ranks go on from where they were, nearly always, and then nothing is sorted anew."""
+    rank = fresh["rank"]
+    begun = np.flatnonzero(np.append(True, rank[1:] != rank[:-1]))
+    ends = known["rank"].searchsorted(rank[begun], side="right")
+    has_all = bool(len(known["rank"])) and bool((known["rank"][ends - 1] == rank[begun]).all())
+    if not has_all or (fresh["step"][begun] <= known["step"][ends - 1]).any():
+        return _by_rank_and_step(_joined(known, fresh))
+    # Each row moves by as many as are put before it.
+    before = np.zeros(len(known["rank"]) + 1, dtype=np.int64)
+    before[ends] = np.diff(np.append(begun, len(rank)))
+    kept_at = np.arange(len(known["rank"])) + before.cumsum()[:-1]
+    fresh_at = np.arange(len(rank)) + ends.repeat(np.diff(np.append(begun, len(rank))))
+    return {name: _placed(column, kept_at, fresh[name], fresh_at) for name, column in known.items()}
+
+
+def _placed(kept: Any, kept_at: Ints, fresh: Any, fresh_at: Ints) -> npt.NDArray[Any]:
+    found = np.empty(len(kept) + len(fresh), dtype=kept.dtype)
+    found[kept_at] = kept
+    found[fresh_at] = fresh
+    return found
 
 
 def _by_rank_and_step(columns: Columns) -> Columns:

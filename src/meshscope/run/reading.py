@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from meshscope.experiment import Experiment
 from meshscope.readers.kept import read_kept
-from meshscope.recording.entries import Ended, Entry, FlightWritten, RankStarted, TraceWritten
+from meshscope.recording.entries import Ended, FlightWritten, RankStarted, TraceWritten
 from meshscope.recording.feed import Feed
 from meshscope.run.attached import counted, with_steps
 from meshscope.run.flights import Flights
 from meshscope.run.ledger import Ledger
 from meshscope.run.state import SILENCE_NS, Run
+from meshscope.run.times import Times
 from meshscope.run.traces import Read, Traces
 
 
@@ -32,7 +32,7 @@ class RunReader:
         self._ledger = Ledger(self.experiment, str(folder))
         self._traces = Traces(folder, self.experiment, read)
         self._flights = Flights(folder, self.experiment.t0_unix_ns)
-        self._times: list[int] = []
+        self._times = Times()
         self._last: tuple[int, Run] | None = None
         self._lock = threading.Lock()
         self._ended = False
@@ -48,14 +48,14 @@ class RunReader:
     @property
     def newest_unix_ns(self) -> int:
         """When the newest entry was written that has been read; the start while there is none."""
-        return self.start_unix_ns + (self._times[-1] if self._times else 0)
+        return self.start_unix_ns + self._times.newest_ns
 
     def at(self, unix_ns: int) -> Run:
         """What was known at a time; reads what the writers have appended meanwhile."""
         with self._lock:
             self._poll()
             now_ns = unix_ns - self.start_unix_ns
-            seen = bisect_right(self._times, now_ns)
+            seen = self._times.upto(now_ns)
             if self._last is not None and self._last[0] == seen and not self._last[1].refused:
                 run = replace(self._last[1], now_ns=now_ns, skipped_lines=self._feed.skipped)
             else:
@@ -77,20 +77,14 @@ class RunReader:
         fresh = self._feed.poll()
         if fresh:
             self._ledger.add(fresh)
-            self._note_times(fresh)
+            self._times.add(entry.t_ns for entry in fresh)
             self._ended = self._ended or any(isinstance(entry, Ended) for entry in fresh)
             self._last = None
-
-    def _note_times(self, fresh: list[Entry]) -> None:
-        """Entries come in order of time but for those of writers that overlap: only the end is sorted anew."""
-        times_ns = sorted(entry.t_ns for entry in fresh)
-        cut = bisect_left(self._times, times_ns[0])
-        self._times[cut:] = sorted(self._times[cut:] + times_ns)
 
     def _fold(self, now_ns: int, seen: int) -> Run:
         run = self._ledger.run(
             now_ns,
-            last_entry_ns=self._times[seen - 1] if seen else 0,
+            last_entry_ns=self._times.last_of(seen),
             skipped_lines=self._feed.skipped,
         )
         announced = self._ledger.until(TraceWritten, now_ns)
