@@ -187,7 +187,7 @@ def _is_measured(series: _Series, is_warm: npt.NDArray[np.bool_]) -> npt.NDArray
 @per_table
 def _series(table: StepTable) -> _Series:
     """A step is finished when every rank that reports at all has done it."""
-    alike = _alike(table) if len(table) >= _MANY else None
+    alike = _alike(table) if len(table) > _MANY else None
     if alike is not None:
         return _summed_by_rank(table, *alike)
     ranks = len(table) and 1 + int(np.count_nonzero(np.diff(table.rank)))  # sorted by rank
@@ -205,7 +205,7 @@ def _series(table: StepTable) -> _Series:
 
 
 _MANY = 50_000
-"""From so many rows on a sort of all of them is felt."""
+"""With more rows than this a sort of all of them is felt."""
 
 
 def _alike(table: StepTable) -> tuple[npt.NDArray[np.int64], int] | None:
