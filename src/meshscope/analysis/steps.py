@@ -218,9 +218,8 @@ def _alike(table: StepTable) -> tuple[npt.NDArray[np.int64], int] | None:
     count = int((ends - begun).min())
     first = table.step[:count]
     is_alike = all(bool((table.step[at : at + count] == first).all()) for at in begun.tolist())
-    # One that is told twice is counted twice below, also where the second telling is the first of what is left.
-    after = (begun + count)[begun + count < ends]
-    is_told_once = bool((np.diff(first) > 0).all()) and bool((table.step[after] > first[-1]).all())
+    # One that is told twice counts twice below.
+    is_told_once = not bool((table.step[1:] == table.step[:-1]).any())
     return (begun, count) if is_alike and is_told_once else None
 
 
