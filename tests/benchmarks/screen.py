@@ -168,6 +168,9 @@ def key_row(terminal: Terminal, name: str, one: str, other: str) -> Row:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as place:
+        # As it is where it was installed: modules are compiled once, not at every start.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(place) / "compiled")
         print(f"load {os.getloadavg()[0]:.1f}; sizes {SIZE[0]} × {SIZE[1]}")
         print(helped())
         print(first(Path(place) / "first"))
