@@ -2,7 +2,7 @@
 
 21 lanes in 200 columns over as many spans as asked for (10⁷), at zooms from all of it down to a nanosecond a column;
 then 64 and 1024 ranks, as many lines as find room in 60. Zooms are drawn anew; the cursor alone moves over one.
-CPU time of the process, the least of three repetitions of each frame.
+CPU time of the process, the least of three repetitions of each frame; garbage is collected as in the application.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from meshscope.experiment import Experiment
 from meshscope.kinds import Kind
 from meshscope.run import Run, fold
 from meshscope.spans import Counts, Window, span_table
+from meshscope.ui.app import collect_less
 from meshscope.ui.timeline import state
 from meshscope.ui.timeline.beginning import begun
 from meshscope.ui.timeline.frame import Extent, Subject, frame, scrolled
@@ -62,6 +63,7 @@ def many(ranks: int) -> Run:
 
 
 def main(spans: int = 10_000_000) -> None:
+    collect_less()
     measure(f"{spans} spans", made(spans), Extent(COLUMNS + 23, LINES))
     for ranks in (64, 1024):
         measure(f"{ranks} ranks", many(ranks), Extent(COLUMNS + 20, 60))

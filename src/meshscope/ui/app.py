@@ -53,6 +53,16 @@ __all__ = ["MeshscopeApp", "Options", "compare", "open_traces", "run", "start", 
 _RESTORE = "\x1b[<u" + "".join(f"\x1b[?{mode}l" for mode in (*TALKING, "1049")) + "\x1b[?7h\x1b[?25h\x1b[0m"
 
 
+def collect_less() -> None:
+    """Have Python look for garbage in cycles less often.
+
+    What the modules hold stays for good: looking through it again and again finds nothing. A drawing makes thousands of
+    objects, nearly all of which go without being looked for.
+    """
+    gc.freeze()
+    gc.set_threshold(_YOUNG, *gc.get_threshold()[1:])
+
+
 class MeshscopeApp(Commanding):
     """Shows one screen after another; its result is the line that the shell keeps."""
 
@@ -75,11 +85,8 @@ class MeshscopeApp(Commanding):
 
     def on_mount(self) -> None:
         sys.setswitchinterval(_GIVE_WAY_S)
-        # What the modules hold stays for good: looking through it again and again finds nothing. A drawing makes
-        # thousands of objects, nearly all of which go without this collector.
-        gc.freeze()
-        gc.set_threshold(_YOUNG, *gc.get_threshold()[1:])
         if not self.is_headless:
+            collect_less()
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
                 loop.add_signal_handler(number, self._told_to_go, number)
