@@ -73,6 +73,7 @@ class Stretch(nn.Module):  # parallel
         self.blocks = nn.ModuleList(model.blocks[block] for block in parts[number])  # parallel
         if self.is_first or self.is_last:  # parallel
             self.embedding = model.embedding  # parallel
+            self.embedding.weight.shared_by = (0, options.stages - 1)  # parallel
         if self.is_first:  # parallel
             self.positions = model.positions  # parallel
         if self.is_last:  # parallel

@@ -63,6 +63,14 @@ def test_stages_pass_each_micro_batch_on_and_its_gradient_back(
     assert said["waiting"]["matched"] == said["waiting"]["spans"]
 
 
+@pytest.mark.parametrize("strategy", ["pp-gpipe", "pp-interleaved"])
+def test_the_embedding_is_compared_between_the_two_ranks_that_hold_it(
+    recorded: dict[str, dict[str, Any]], strategy: str
+) -> None:
+    state = {one["code"]: one["state"] for one in recorded[strategy]["looked_for"]}
+    assert state["ranks-drift"] == "judged"
+
+
 @pytest.mark.parametrize("strategy", ["pp-gpipe", "pp-1f1b", "pp-interleaved", "jax-pp"])
 def test_the_bubble_of_every_stage_is_told_beside_the_ideal(recorded: dict[str, dict[str, Any]], strategy: str) -> None:
     found = recorded[strategy]["pipeline"]

@@ -82,6 +82,16 @@ def test_where_calls_and_entries_do_not_fit_no_group_is_told(tmp_path: Path, cal
     assert {group for _, group, _, _ in told(read_one(tmp_path, EVENTS, meshscopeCalls=calls))} == {""}
 
 
+def test_a_send_of_which_no_recorder_tells_leaves_the_other_calls_their_groups(tmp_path: Path) -> None:
+    sent = [call(50, "send", [[9]], [], []), gloo(62, "send", 9)]
+    assert told(read_one(tmp_path, [*EVENTS, *sent], meshscopeCalls=CALLS)) == [
+        ("all_reduce", "3", 7, 400),
+        ("send", "", -1, 36),
+        ("all_gather", "1", 2, 1600),
+        ("reduce_scatter", "3", 8, 400),
+    ]
+
+
 def test_two_calls_that_would_share_an_entry_tell_no_group(tmp_path: Path) -> None:
     near = [call(0, "allreduce_", [[9]]), call(12, "allreduce_", [[9]]), gloo(30, "all_reduce", 9),
             gloo(90, "all_reduce", 9)]  # fmt: skip

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meshscope.readers.kineto_columns import Columns
+from meshscope.readers.kineto_inputs import PASSING
 from meshscope.spans import ProcessGroup
 
 Ints = npt.NDArray[np.int64]
@@ -28,10 +29,13 @@ _SLACK_NS = 20_000
 def grouped(columns: Columns, call: Ints, base_ns: int) -> Columns:
     """The columns with ``group`` and ``sequence`` of each row that carries out a call (``call``, −1 for none).
 
-    Where entries and calls do not fit together one to one, nothing is said: a wrong group is worse than none.
+    Where entries and calls do not fit together one to one, nothing is said: a wrong group is worse than none. Sends and
+    receives are left out: the recorder takes down none of gloo's.
     """
     entries = [entry for entry in _listed(columns.metadata.get(KEY)) if _is_entry(entry)]
+    is_passing = np.array([name in PASSING for name in (*columns.names, "")], dtype=bool)
     rows = np.flatnonzero(call >= 0)
+    rows = rows[~is_passing[columns.name[call[rows]]]]
     if not entries or not len(rows):
         return columns
     entries.sort(key=lambda entry: entry[0])

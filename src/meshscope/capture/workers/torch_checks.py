@@ -19,7 +19,8 @@ def checksum(tensors: Iterable[torch.Tensor]) -> float | None:
 def replicas(tensors: Iterable[torch.Tensor]) -> dict[str, float]:
     """The sum of what this rank and others hold the same of, by all of these ranks.
 
-    A DTensor says so itself. One that is still to be added up over ranks (partial) is the same on none.
+    A DTensor says so itself, another tensor by an attribute ``shared_by``, the ranks. A DTensor that is still to be
+    added up over ranks (partial) is the same on none.
     """
     held: dict[tuple[int, ...], list[torch.Tensor]] = {}
     for tensor in tensors:
@@ -29,7 +30,9 @@ def replicas(tensors: Iterable[torch.Tensor]) -> dict[str, float]:
 
 
 def _holders(tensor: torch.Tensor) -> tuple[int, ...]:
-    """The ranks that hold what this rank holds of a DTensor; none for another tensor."""
+    """The ranks that hold what this rank holds of a DTensor, or share another tensor; none where nothing says so."""
+    if shared := getattr(tensor, "shared_by", ()):
+        return tuple(shared)
     mesh = getattr(tensor, "device_mesh", None)
     here = None if mesh is None else mesh.get_coordinate()
     if mesh is None or here is None:
