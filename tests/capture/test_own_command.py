@@ -261,6 +261,15 @@ def test_a_script_that_fails_fails_as_ever(under: Callable, how: str, code: int,
 
 
 @pytest.mark.slow
+def test_a_recording_that_goes_away_takes_no_script_along(under: Callable) -> None:
+    done = under(sys.executable, str(SCRIPTS / "endings.py"), "erase")
+    assert done.code == 0
+    assert done.stdout == "trained ['erase'] scripts\nand on\n"
+    assert "Traceback" not in done.stderr
+    assert "meshscope: The recording broke off: " in done.stderr
+
+
+@pytest.mark.slow
 def test_a_script_whose_torch_cannot_be_imported_goes_its_own_way(under: Callable) -> None:
     broken = os.pathsep.join([str(SCRIPTS / "broken"), os.environ.get("PYTHONPATH", "")])
     done = under(sys.executable, str(SCRIPTS / "broken_import.py"), PYTHONPATH=broken)

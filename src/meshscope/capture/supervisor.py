@@ -58,6 +58,7 @@ class Stop:
 
     keeps_output = True
     heard = ""
+    exit_code: int | None = None
 
     def around(self) -> AbstractContextManager[None]:
         return nullcontext()

@@ -81,16 +81,22 @@ def _in_front(folder: Path, plan: Any) -> int:
     from meshscope.capture import places, supervisor
     from meshscope.capture.own.passing import Passing
     from meshscope.cli.headless import quoted
+    from meshscope.errors import MeshscopeError
     from meshscope.run import Gallery
 
     places.made(folder, plan).close()
     _tell(f"recording in {folder}")
-    supervisor.supervise(folder, Passing(folder), _heard)
-    gallery = Gallery(folder)
-    _report(gallery)
-    _tell(f"meshscope replay {quoted(folder)}")
-    code = _code(gallery)
-    return 1 if code is None else code
+    passing = Passing(folder)
+    try:
+        supervisor.supervise(folder, passing, _heard)
+        _report(Gallery(folder))
+        _tell(f"meshscope replay {quoted(folder)}")
+    except (OSError, MeshscopeError) as error:
+        # The command has run: whatever became of its recording, its exit code is what was asked for.
+        if passing.exit_code is None:
+            raise
+        _tell(f"There is no whole recording: {error}")
+    return 1 if passing.exit_code is None else _as_shells_do(passing.exit_code)
 
 
 def _report(gallery: Gallery) -> None:
@@ -133,6 +139,8 @@ def _code(gallery: Gallery) -> int | None:
 
     _, runs = gallery.at(time.time_ns())
     codes = [run.ended.exit_code for run in runs if run.ended is not None and run.ended.exit_code is not None]
-    if not codes:
-        return None
-    return codes[0] if codes[0] >= 0 else 128 - codes[0]
+    return _as_shells_do(codes[0]) if codes else None
+
+
+def _as_shells_do(code: int) -> int:
+    return code if code >= 0 else 128 - code

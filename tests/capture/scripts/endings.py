@@ -1,6 +1,7 @@
 """A few steps, and then the end that its argument names."""
 
 import os
+import shutil
 import signal
 import sys
 import time
@@ -31,6 +32,14 @@ if how == "crash":
     raise ValueError("the loss is no number")
 if how == "three":
     sys.exit(3)
+if how == "erase":
+    # Somebody cleans up what this script knows nothing of, while it trains.
+    shutil.rmtree(os.environ["MESHSCOPE_RECORDING"])
+    for _ in range(20):
+        model(torch.randn(2, 8)).sum().backward()
+        optimizer.step()
+        time.sleep(0.05)
+    print("and on", flush=True)
 if how == "echo":
     print("read", sys.stdin.readline().strip())
 if how in ("deaf", "tidy"):

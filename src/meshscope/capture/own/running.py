@@ -19,6 +19,7 @@ from meshscope.capture.own.output import Output
 from meshscope.capture.request import Request
 from meshscope.capture.roster import Roster
 from meshscope.capture.sensors.sampling import Sampling
+from meshscope.errors import MeshscopeError
 from meshscope.experiment import Experiment, PlannedRun
 from meshscope.recording.entries import Ended, Entry, Log, Phase, RankEnded
 from meshscope.recording.journal import Journal
@@ -56,6 +57,7 @@ class OwnRunning:
     output: Output = field(init=False)
     _asked: int = 0
     _asked_s: float = 0.0
+    _trouble: str = ""
 
     def run(self) -> Ended:
         create(self.recording, self.experiment)
@@ -74,6 +76,7 @@ class OwnRunning:
                 self._watch(child)
             finally:
                 sampling.stop()
+        self.stop.exit_code = child.returncode
         return self._close(child.returncode)
 
     def _started(self) -> subprocess.Popen[bytes]:
@@ -100,10 +103,20 @@ class OwnRunning:
         # What ranks wrote last, and what they print to a file, may be a moment behind their launcher's end.
         time.sleep(_SETTLE_S if self.roster.members else 0)
         self._look()
-        if self.stop.keeps_output:
+        if self.stop.keeps_output and not self._trouble:
             self.output.tell(is_last=True)
 
     def _look(self) -> None:
+        """A recording that can no longer be written (a full disk, a folder that is gone) ends, and not the command."""
+        if self._trouble:
+            return
+        try:
+            self._taken_in()
+        except (OSError, MeshscopeError) as error:
+            self._trouble = f"The recording broke off: {error}"
+            self.say(Log(t_ns=self.journal.now_ns(), level="error", text=self._trouble))
+
+    def _taken_in(self) -> None:
         entries = self.roster.fresh(self.journal.now_ns())
         self.cycle.take(entries, self.stop.asks())
         for entry in entries:
