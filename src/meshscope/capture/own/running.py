@@ -19,11 +19,11 @@ from meshscope.capture.own.output import Output
 from meshscope.capture.request import Request
 from meshscope.capture.roster import Roster
 from meshscope.capture.sensors.sampling import Sampling
-from meshscope.errors import MeshscopeError
+from meshscope.errors import MeshscopeError, RecordingError
 from meshscope.experiment import Experiment, PlannedRun
 from meshscope.recording.entries import Ended, Entry, Log, Phase, RankEnded
 from meshscope.recording.journal import Journal
-from meshscope.recording.layout import LOGS, create
+from meshscope.recording.layout import EXPERIMENT, LOGS, create
 
 if TYPE_CHECKING:
     from meshscope.capture.supervisor import Stop
@@ -117,6 +117,8 @@ class OwnRunning:
             self.say(Log(t_ns=self.journal.now_ns(), level="error", text=self._trouble))
 
     def _taken_in(self) -> None:
+        if not (self.recording / EXPERIMENT).exists():
+            raise RecordingError(f"{self.recording} is gone.")
         entries = self.roster.fresh(self.journal.now_ns())
         self.cycle.take(entries, self.stop.asks())
         for entry in entries:
@@ -143,7 +145,8 @@ class OwnRunning:
     def _close(self, code: int) -> Ended:
         """The last entries: how each rank ended as far as that is known, and how the command did."""
         self.roster.fresh(self.journal.now_ns())
-        for text, level in told.unwatched(self.recording, has_ranks=bool(self.roster.members)):
+        is_known = bool(self.roster.members or self._trouble)
+        for text, level in told.unwatched(self.recording, has_ranks=is_known):
             log = Log(t_ns=self.journal.now_ns(), level=level, text=text)
             self.journal.append(log)
             self.say(log)
