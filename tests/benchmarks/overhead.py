@@ -1,4 +1,4 @@
-"""What being watched costs a script: ``python tests/benchmarks/overhead.py [SECONDS]``.
+"""What being watched costs a script: ``python tests/benchmarks/overhead.py [SECONDS [MODEL…]]``.
 
 CPU time per training step of the script's process, one thread, with everything that happens between steps, from the
 fourth step on. Two comparisons, each made so that whatever else the machine does meets both sides alike:
@@ -29,7 +29,7 @@ from pathlib import Path
 
 LIMITS = {"hooks": 1.01, "cycling": 1.04}
 # Layers, width, tokens a step.
-MODELS = {"tiny": (4, 256, 128), "larger": (6, 512, 256)}
+MODELS = {"tiny": (4, 256, 128), "larger": (6, 384, 192)}
 _BLOCK = 3
 _WARM = 3
 
@@ -133,10 +133,10 @@ def _beside(used: Used, seconds: str, folder: Path) -> str:
     return f"{len(used.step_s)} steps, {windows} windows, {supervisor}"
 
 
-def main(seconds: str = "120") -> int:
+def main(seconds: str = "120", *models: str) -> int:
     is_met = True
     print(f"{'model':8} {'':8} {'without':>10} {'with':>10} {'ratio':>7} {'at most':>8}")
-    for model in MODELS:
+    for model in models or MODELS:
         for measure in (hooks, cycling):
             with tempfile.TemporaryDirectory() as folder:
                 without_s, with_s, beside = measure(model, seconds, Path(folder))
