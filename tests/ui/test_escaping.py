@@ -37,6 +37,10 @@ def keys(sent: str) -> list[str]:
         ("\x1b\r", ["escape", "enter"]),
         ("\x1b ", ["escape", "space"]),
         ("\x1b\x1b[A", ["escape", "up"]),
+        ("\x1b[", ["escape", "left_square_bracket"]),
+        ("\x1b]", ["escape", "right_square_bracket"]),
+        ("\x1b[[", ["escape", "left_square_bracket", "left_square_bracket"]),
+        ("\x1b]j", ["escape", "right_square_bracket", "j"]),
         ("\x1b", ["escape"]),
     ],
 )
@@ -58,6 +62,11 @@ def test_escape_and_a_key_are_two_keys(sent: str, pressed: list[str]) -> None:
 )
 def test_a_sequence_stays_one_key_or_none(sent: str, pressed: list[str]) -> None:
     assert keys(sent) == pressed
+
+
+@pytest.mark.parametrize("report", ["\x1b[?62;22c", "\x1b]11;rgb:0000/0000/0000", "\x1b[>41;354;0c"])
+def test_a_report_that_textual_does_not_know_is_no_escape(report: str) -> None:
+    assert "escape" not in keys(report)
 
 
 class _Heard(TerminalDriver):
