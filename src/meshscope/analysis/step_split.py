@@ -100,6 +100,51 @@ def step_split(run: Run) -> StepSplit | None:
     )
 
 
+@per_windows
+def each_step(run: Run) -> tuple[tuple[int, breakdown.Breakdown], ...]:
+    """Every complete profiled step by its number, the mean over ranks; of copies what is beside nothing else.
+
+    Steps that only some ranks saw are left out, unless all saw none.
+    """
+    rows: dict[int, list[Ints]] = {}
+    for window in run.windows:
+        if window.device_kind != "none" and window.steps:
+            for step, row in zip(window.steps, measure(window), strict=True):
+                rows.setdefault(step, []).append(row)
+    most = max((len(found) for found in rows.values()), default=0)
+    return tuple(
+        (step, _of_parts(np.mean(found, axis=0))) for step, found in sorted(rows.items()) if len(found) == most
+    )
+
+
+def _of_parts(parts_ns: Floats) -> breakdown.Breakdown:
+    alone, hidden, exposed, copy, idle = (round(ns) for ns in parts_ns.tolist())
+    busy = alone + hidden + exposed + copy
+    return breakdown.Breakdown(
+        span_ns=busy + idle,
+        compute_ns=alone + hidden,
+        collective_ns=hidden + exposed,
+        copy_ns=copy,
+        hidden_ns=hidden,
+        exposed_ns=exposed,
+        busy_ns=busy,
+        idle_ns=idle,
+    )
+
+
+def exposed_waits(run: Run) -> dict[Window, int] | None:
+    """By window with complete steps, the exposed waiting for late ranks in all of them, ns.
+
+    None where it cannot be told from transfer.
+    """
+    windows = [window for window in run.windows if window.device_kind != "none"]
+    mean = breakdown.per_step(breakdown.combine(map(breakdown.measure, windows))) if windows else None
+    if mean is None or not _tells_waiting(run, mean.exposed_ns):
+        return None
+    stepped = [window for window in windows if breakdown.measure(window).steps]
+    return {window: int(table[:, -1].sum()) for window, table in _tables(run, stepped, waits=True).items()}
+
+
 def _tells_waiting(run: Run, exposed_ns: int) -> bool:
     """Whether all exposed time is known to be either waiting or transfer; where there is none, that is known too."""
     if not exposed_ns:

@@ -136,7 +136,7 @@ class Explaining(Timelining):
 
     def explain(self, cell: Cell) -> None:
         """Open a dialog for a number, and work it out beside the screen."""
-        screen = later(_explaining, self.say)
+        screen = later(explaining, self.say)
         if screen is None:
             return
         name = cell.run or self.scene.selected
@@ -152,7 +152,7 @@ class Explaining(Timelining):
         async with self._one_question:
             if not dialog.is_attached:
                 return
-            found = await in_thread(lambda: _explained(runs, name, cell))
+            found = await in_thread(lambda: explained(runs, name, cell))
         if dialog.is_attached:
             dialog.tell(found)
 
@@ -163,14 +163,16 @@ class Explaining(Timelining):
         return pointed_at(keys, cell, cell.run or self.scene.selected, width)
 
 
-def _explaining() -> type[Explained]:
+def explaining() -> type[Explained]:
+    """The dialog for an explanation."""
     # Loaded once somebody asks: the first drawing does not wait for it.
     from meshscope.ui.screens.explained import Explained
 
     return Explained
 
 
-def _explained(runs: tuple[Run, ...], name: str, cell: Cell) -> Explanation | MeshscopeError:
+def explained(runs: tuple[Run, ...], name: str, cell: Cell) -> Explanation | MeshscopeError:
+    """What a number of the run called ``name`` is made of, or why that cannot be said."""
     run = next((run for run in runs if run.name == name), None)
     if run is None:
         return InputError(f"{name} has not started yet.", hint="Its numbers appear with its first step.")

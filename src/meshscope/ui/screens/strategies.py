@@ -26,7 +26,7 @@ from meshscope.ui.palette import texture
 from meshscope.ui.scene import Scene
 from meshscope.ui.screens.compare import Compare
 from meshscope.ui.screens.dialog import Dialog
-from meshscope.ui.screens.taking import Taking
+from meshscope.ui.screens.pointing import Pointing
 from meshscope.ui.sheet import Sheet
 from meshscope.ui.strategies import columns, drawing, state
 from meshscope.ui.strategies.answer import QUESTION, Answer
@@ -44,6 +44,7 @@ _KEYS = (
     ("r", "the other way round"),
     ("space", "mark as A, another one as B; again: take the mark away"),
     ("enter  c", "compare A and B: step time, its parts, memory, kernels"),
+    ("e", "explain: arrows choose a number, enter opens it"),
     ("y  x  s", "copy the chosen row; export as CSV or JSON; save the screen"),
     ("T", "light or dark"),
     ("esc  q", "back (backspace too); stops a comparison that goes on"),
@@ -58,7 +59,7 @@ _MEANINGS = (
 )
 
 
-class Strategies(Taking):
+class Strategies(Pointing):
     """Asks about the newest of ``scene`` several times a second; the cursor, the marks and the order stay."""
 
     DEFAULT_CSS = "Strategies { overflow: hidden; }"
@@ -69,11 +70,12 @@ class Strategies(Taking):
         Binding("pagedown", "move(5)", show=False),
         Binding("home", "move(-100000)", show=False),
         Binding("end", "move(100000)", show=False),
-        Binding("left,h", "sort(-1)", show=False),
-        Binding("right,l", "sort(1)", show=False),
+        Binding("left,h", "along(-1)", show=False),
+        Binding("right,l", "along(1)", show=False),
         Binding("r", "reverse", show=False),
         Binding("space", "mark", show=False),
-        Binding("enter,c", "compare", show=False),
+        Binding("enter", "enter", show=False),
+        Binding("c", "compare", show=False),
         Binding("question_mark,f1", "help", show=False),
         Binding("escape,q,backspace", "leave", show=False),
     ]
@@ -112,7 +114,8 @@ class Strategies(Taking):
     @property
     def is_at_rest(self) -> bool:
         """Whether all that is known is shown, and nothing is being compared."""
-        return self.answered is not None and self._asking.is_at_rest and self._comparing is None
+        is_answered = self.answered is not None and self._asking.is_at_rest
+        return is_answered and self._comparing is None and self.is_explained
 
     def _tick(self) -> None:
         if self._said[1] and self._comparing is None and time.monotonic_ns() - self._said[0] > _SAID_NS:
@@ -138,6 +141,10 @@ class Strategies(Taking):
         return contenders_sheet(answer, tuple(state.names(answer, self.state))) if answer is not None else None
 
     @property
+    def runs(self) -> tuple[Run, ...]:
+        return self._scene().runs
+
+    @property
     def row(self) -> str:
         return state.chosen(self.answer, self.state) if self.answer is not None else ""
 
@@ -149,6 +156,8 @@ class Strategies(Taking):
         yield Command("Mark", "As A, another one as B", self.action_mark, "space")
         yield Command("Compare A and B", "Step time, its parts, memory, kernels", self.action_compare, "c")
         yield Command("Turn the order", "The other way round", self.action_reverse, "r")
+        yield Command("Explain a number", "A cursor on the numbers; enter says what one is made of",
+                      self.action_explain, "e")  # fmt: skip
         yield from super().commands()
         yield Command("Help", "The keys, and what the textures mean", self.action_help, "?")
         yield Command("Back", "To the board", self.action_leave, "esc")
@@ -161,7 +170,10 @@ class Strategies(Taking):
             return
         canvas = self.query_one(Canvas)
         canvas.styles.width, canvas.styles.height = width, height
-        canvas.paint(strips(self._lines(width, height), width, height, self.look))
+        lines = self._lines(width, height)
+        if self.cell is not None:
+            lines[-1] = self.pointed_footer(width)
+        canvas.paint(self.lit(strips(lines, width, height, self.look)))
 
     def _lines(self, width: int, height: int) -> list[Line]:
         answer = self.answer
@@ -182,8 +194,28 @@ class Strategies(Taking):
     # Keys
 
     def action_move(self, by: int) -> None:
-        if self.answer is not None:
+        if self.answer is None or (self.cell is not None and self.go(down=by)):
+            return
+        if self.cell is None:
             self._become(state.moved(self.answer, self.state, by))
+            return
+        # What finds no room above or below comes with the one that is chosen.
+        self.state = state.moved(self.answer, replace(self.state, chosen=self.cell.run), by)
+        if self.answer.of(self.row) is not None:
+            self.cell = replace(self.cell, run=self.row)
+        self._show()
+
+    def action_along(self, by: int) -> None:
+        if self.cell is None:
+            self.action_sort(by)
+        else:
+            self.go(along=by)
+
+    def action_enter(self) -> None:
+        if self.cell is None:
+            self.action_compare()
+        else:
+            self.explain(self.cell, caveat=self._scene().looking_at(self.cell.run).caveat)
 
     def action_sort(self, by: int) -> None:
         if self.answer is not None and self._drawn is not None:
@@ -214,7 +246,9 @@ class Strategies(Taking):
         self.app.push_screen(Dialog("strategies", lines, self.look))
 
     def action_leave(self) -> None:
-        if self._comparing is not None:
+        if self.cell is not None:
+            self.point_at(None)
+        elif self._comparing is not None:
             self._comparing.cancel()
             self._comparing = None
             self.say("Not compared.")

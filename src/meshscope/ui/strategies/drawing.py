@@ -21,7 +21,7 @@ _PROFILED, _UNPROFILED = "profiled step, ms", "unprofiled"
 _NOT_PROFILED = "Where a step goes: bars appear here with the first profiled steps."
 _KEYS = (
     ("↑↓", "choose", 3), ("←→", "sort by", 1), ("r", "reverse", 2), ("space", "mark A, B", 0),
-    ("enter", "compare A, B", 0), ("?", "help", 0), ("esc", "back", 0),
+    ("enter", "compare A, B", 0), ("e", "explain", 2), ("?", "help", 0), ("esc", "back", 0),
 )  # fmt: skip
 
 
