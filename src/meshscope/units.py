@@ -6,6 +6,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 
 NS_PER_US = 1_000
@@ -52,6 +53,62 @@ def size(value_bytes: float) -> str:
     while abs(scaled) >= 999.5 and index < len(_BYTES) - 1:
         scaled, index = scaled / 1000, index + 1
     return f"{value_bytes:.0f} B" if index == 0 else f"{_digits(scaled)} {_BYTES[index]}"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What several numbers are written in alike: ``each`` nanoseconds or bytes are one ``name``."""
+
+    name: str
+    each: float
+
+    def figure(self, value: float, most: int = 6) -> str:
+        """A bare number as elsewhere, but of three significant digits below 0.1 too: ``12.3``, ``0.43``, ``0.0321``.
+
+        With at most so many decimals; a whole number of ns or bytes has none.
+        """
+        if math.isnan(value):
+            return UNKNOWN
+        scaled = abs(value) / self.each
+        wanted = 0 if not scaled else next((places for least, places in _DECIMALS if scaled >= least), 6)
+        return f"{value / self.each:.{0 if self.each == 1 else min(wanted, most)}f}"
+
+    def written(self, value: float, most: int = 6) -> str:
+        """With the unit behind it: ``"0.43 ms"``."""
+        return UNKNOWN if math.isnan(value) else f"{self.figure(value, most)} {self.name}"
+
+
+_DECIMALS = ((99.95, 0), (9.995, 1), (0.0995, 2), (0.00995, 4), (0.000995, 5))
+MILLISECONDS = Unit("ms", NS_PER_MS)
+_TIMES = (Unit("ns", 1), Unit("µs", NS_PER_US), MILLISECONDS, Unit("s", NS_PER_S))
+_SIZES = tuple(Unit(name, 1000.0**power) for power, name in enumerate(_BYTES))
+
+
+def time_unit(values_ns: Iterable[float]) -> Unit:
+    """What durations that stand together are written in: the unit that fits the longest."""
+    return _fitting(values_ns, _TIMES)
+
+
+def size_unit(values_bytes: Iterable[float]) -> Unit:
+    """What sizes that stand together are written in: the unit that fits the largest."""
+    return _fitting(values_bytes, _SIZES)
+
+
+def _fitting(values: Iterable[float], units: tuple[Unit, ...]) -> Unit:
+    largest = max((abs(value) for value in values if not math.isnan(value)), default=0.0)
+    return next((unit for unit in reversed(units) if largest >= 0.9995 * unit.each), units[0])
+
+
+def durations(*values_ns: float) -> tuple[str, ...]:
+    """Durations that are read together, all in the unit of the longest: ``("0.34 ms", "12.1 ms")``."""
+    unit = time_unit(values_ns)
+    return tuple(unit.written(value) for value in values_ns)
+
+
+def duration_of(part_ns: float, whole_ns: float) -> str:
+    """A part beside its whole, in one unit: ``"0.34 of 12.1 ms"``."""
+    unit = time_unit((part_ns, whole_ns))
+    return f"{unit.figure(part_ns)} of {unit.written(whole_ns)}"
 
 
 def rate(value: float) -> str:

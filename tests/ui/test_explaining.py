@@ -35,7 +35,7 @@ from meshscope.ui.screens import explaining
 from meshscope.ui.screens.board import panels
 from meshscope.ui.screens.explained import Explained
 from meshscope.ui.words import times, whole_percent
-from meshscope.units import UNKNOWN, duration, milliseconds, percent, rate, size
+from meshscope.units import UNKNOWN, duration, milliseconds, percent, rate, size, size_unit, time_unit
 
 Staged = Callable[..., Any]
 Snapshot = Callable[[str, str], None]
@@ -119,7 +119,13 @@ def ways(figure: Figure, number: str) -> set[str]:
     if number.startswith("devices."):
         field = number.split(".")[1]
         found |= {reading(value, field), f"max {reading(value, field)}"}
-    return found
+    return found | in_any_unit(value)
+
+
+def in_any_unit(value: float) -> set[str]:
+    """As columns have it, where one unit is chosen for all of their numbers: with any number of decimals."""
+    units = {unit for scale in (1, 1e3, 1e6, 1e9) for unit in (time_unit((scale,)), size_unit((scale,)))}
+    return {write(value, most) for unit in units for most in range(7) for write in (unit.figure, unit.written)}
 
 
 @pytest.mark.parametrize("size_of", [(71, 12), (118, 24)])

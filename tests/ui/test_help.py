@@ -71,8 +71,15 @@ def test_the_help_names_every_heading_that_a_panel_draws(
     told = " ".join(f"{name} {words}" for name, words in panel.help.columns)
     for scene in scenes:
         for size in ((37, 12), (71, 14), (118, 30), (200, 40)):
-            missing = {heading for heading in headings(panel, scene, size, monkeypatch) if heading not in told}
+            drawn = {_without_unit(heading) for heading in headings(panel, scene, size, monkeypatch)}
+            missing = {heading for heading in drawn if heading not in told}
             assert not missing
+
+
+def _without_unit(heading: str) -> str:
+    """The unit that a column chose for its numbers stands behind its name."""
+    name, _, unit = heading.rpartition(" ")
+    return name if name in ("p50", "p95", "mean", "launch") and unit in ("ns", "µs", "ms", "s") else heading
 
 
 WORDS_OF = {

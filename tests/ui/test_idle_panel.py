@@ -20,7 +20,7 @@ from meshscope.ui.palette import texture
 from meshscope.ui.panel import Frame
 from meshscope.ui.panels.idle import MEANINGS, PANEL, Idles, beside_parts, count, draw, idle_parts, question
 from meshscope.ui.scene import Scene, Stance
-from meshscope.units import duration, milliseconds, percent, ratio
+from meshscope.units import duration, milliseconds, percent, ratio, time_unit
 
 SIZES = {"least": (36, 7), "narrow": (37, 12), "middle": (71, 18), "wide": (118, 30), "widest": (216, 50)}
 
@@ -83,9 +83,12 @@ def test_what_it_shows_is_what_analyze_says(strategy: str) -> None:
 def test_launches_are_those_that_analyze_tells() -> None:
     told, _ = idle_json(fed())
     shown = lines(answered(fed()), SIZES["wide"])
+    latencies = [one["latency"] for one in told["launches"]]
+    unit = time_unit(ns for one in latencies for ns in (one["median_ns"], one["p95_ns"]))
+    assert f"launch {unit.name}" in "\n".join(shown)
     for one in told["launches"]:
         row = next(line for line in shown if line.replace("▸", " ").split()[:1] == [str(one["rank"])])
-        assert duration(one["latency"]["median_ns"]) in row
+        assert unit.figure(one["latency"]["median_ns"]) in row
         assert f"{one['depth_median']:.0f}/{one['depth_max']}" in row
         assert percent(ratio(one["short"], one["kernels"])) in row
 
@@ -119,7 +122,8 @@ def test_what_is_cited_is_explained_by_the_value_it_shows() -> None:
             (case,) = told.cases
             assert case.figure is not None
             value = case.figure.value
-            assert shown in (milliseconds(value), percent(value), duration(value))
+            in_a_unit = {time_unit((scale,)).figure(value, most) for scale in (1, 1e3, 1e6) for most in range(7)}
+            assert shown in in_a_unit | {milliseconds(value), percent(value), duration(value)}
 
 
 def test_many_ranks_scroll_and_the_rest_is_one_row() -> None:

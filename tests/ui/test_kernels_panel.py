@@ -141,6 +141,18 @@ def test_a_hostile_name_is_cleaned_and_cut_by_cells() -> None:
     assert any("[31mnorm 正規化" in line for line in lines(answered(fed()), SIZES["wide"]))
 
 
+def test_a_long_name_is_whole_where_the_terminal_has_room_for_it() -> None:
+    answer = answered(fed())
+    name = "cutlass_" + "x" * 100
+    (first, *others), rest = answer.groupings[0].rows, answer.groupings[1:]
+    longer = dataclasses.replace(answer.groupings[0], rows=(dataclasses.replace(first, name=name), *others))
+    answer = dataclasses.replace(answer, groupings=(longer, *rest))
+    shown = {width: next(line for line in lines(answer, (width, 13))[1:] if "cutlass" in line) for width in (218, 118)}
+    assert name in shown[218]
+    assert "…" in shown[118]
+    assert "█" in shown[218]
+
+
 def test_the_chosen_row_tells_its_whole_name_its_rule_and_its_module() -> None:
     shown = " ".join(" ".join(lines(answered(fed()), SIZES["wide"])).split())
     assert GEMM in shown

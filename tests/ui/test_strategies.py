@@ -19,13 +19,16 @@ import made
 import pytest
 from rich.cells import cell_len
 
+from meshscope.analysis.explaining import explanations
 from meshscope.run import Gallery, Run
 from meshscope.ui.look import Depth, Look
 from meshscope.ui.marks.cells import strips
+from meshscope.ui.marks.cited import Cell, spots
 from meshscope.ui.scene import Scene, Stance
 from meshscope.ui.screens import strategies as screen
 from meshscope.ui.screens.compare import Compare
 from meshscope.ui.screens.dialog import Dialog
+from meshscope.ui.screens.explained import Explained
 from meshscope.ui.screens.strategies import Strategies
 from meshscope.ui.screens.watch import Watch
 from meshscope.ui.strategies import columns, state
@@ -34,6 +37,7 @@ from meshscope.ui.strategies.columns import Sorting
 from meshscope.ui.strategies.drawing import drawn
 from meshscope.ui.strategies.placing import placing, rounded_up, scale, tick
 from meshscope.ui.strategies.state import State
+from meshscope.units import UNKNOWN, milliseconds
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "analysis" / "support"))
 from drawn import run
@@ -120,6 +124,25 @@ def test_a_narrow_screen_keeps_its_size_and_who_is_compared(ended: Answer, size:
     text = shown(ended, size=size)
     assert all(cell_len(line) <= size[0] for line in text.splitlines())
     assert "ddp" in text or size < (30, 8)
+
+
+def test_every_number_is_explained_by_the_value_it_shows(whole: Path, ended: Answer) -> None:
+    runs, look = scene(whole).runs, Look()
+    lines = strips(drawn(ended, State(), (220, 60), look).lines, 220, 60, look)
+    cited = spots(lines)
+    assert {spot.cell.run for spot in cited} == {one.name for one in ended.contenders}
+    names = {spot.cell.number for spot in cited}
+    assert {f"mean_step.{part}" for part in ("span", "compute", "hidden", "waiting", "transfer", "idle")} < names
+    assert {"step_time", "throughput", "memory.peak", "speedup", "compile"} < names
+    for spot in cited:
+        shown = lines[spot.line].text[spot.start : spot.start + spot.width]
+        (found,) = explanations(runs, spot.cell.number, of=spot.cell.run)
+        first = found.cases[0]
+        if spot.cell.number.startswith("mean_step.") and shown != UNKNOWN:
+            assert first.figure is not None
+            assert shown == milliseconds(float(first.figure.value)), spot.cell
+        elif shown == UNKNOWN:
+            assert any(case.figure is None and case.why for case in found.cases), spot.cell
 
 
 # One scale
@@ -353,6 +376,26 @@ async def point(hands: Hands) -> None:
     assert hands.chosen == "pmap"
 
 
+async def explain(hands: Hands) -> None:
+    await hands.press("home", "e")
+    assert hands.here.cell == Cell("step_time", run="ddp")
+    assert "step_time of ddp" in hands.stage.text()
+    for key, cell in [("right", Cell("mean_step.compute", run="ddp")), ("down", Cell("mean_step.compute", run="pmap")),
+                      ("h", Cell("step_time", run="pmap")), ("l", Cell("mean_step.compute", run="pmap")),
+                      ("k", Cell("mean_step.compute", run="ddp"))]:  # fmt: skip
+        before = hands.here.state
+        await hands.press(key)
+        assert (hands.here.cell, hands.here.state) == (cell, before), key
+    text = await hands.press("enter")
+    assert isinstance(hands.stage.app.screen, Explained)
+    assert "mean_step.compute of ddp" in text
+    await hands.press("escape")
+    assert hands.is_there
+    await hands.press("escape")
+    assert hands.is_there
+    assert hands.here.cell is None
+
+
 async def take_along(hands: Hands, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.chdir(folder)
     assert "Copied 1 row with headings" in await hands.press("y")
@@ -391,6 +434,7 @@ async def test_every_key_does_what_the_help_says(
         await take_along(hands, monkeypatch, tmp_path)
         await mark_and_stop_comparing(hands, held)
         await compare_and_come_back(hands)
+        await explain(hands)
         assert "mark as A, another one as B" in await hands.press("question_mark")
         assert isinstance(stage.app.screen, Dialog)
         await hands.press("escape")

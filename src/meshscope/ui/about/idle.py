@@ -17,7 +17,10 @@ HELP = Help(
         ("why", "idle time by what is waited for, all rows to one scale (why; most idle first)"),
         ("idle ms", "ms of a step in which the device runs nothing"),
         ("of step", "idle time as a share of the step (share: of what was traced)"),
-        ("launch", "median time from a launch to the start of its kernel; p95: of 95 % no longer"),
+        (
+            "launch",
+            "median time from a launch to its kernel's start, in the unit beside it; p95: of 95 % no longer",
+        ),
         ("queued", "launched kernels that have not started yet, the median at a launch"),
         ("<", "compute kernels that last less, as a share of all of them"),
         ("cause", "of the chosen rank: ms, and as a share of its idle time"),

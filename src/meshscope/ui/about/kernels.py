@@ -17,7 +17,10 @@ HELP = Help(
         ("ms/step", "time in a step, calls added up (ms: in all, where no step is marked)"),
         ("share", "that time as a share of the time of all rows, added up"),
         ("calls", "in a step, mean over ranks and steps"),
-        ("p50", "half of the single calls take no longer; p95: 95 % of them; mean: their mean"),
+        (
+            "p50",
+            "half of the single calls take no longer, in the unit beside it; p95: 95 % of them; mean: their mean",
+        ),
         ("kind", "compute, collective or copy, by the rule that is named below the table"),
         ("mostly in", "the module or scope that has most of its time"),
         ("backward", "share of its time that is backward"),

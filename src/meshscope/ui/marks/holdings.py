@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from meshscope.analysis.allocations import Group, Holdings
 from meshscope.ui.marks.cells import Line, clip, left, right
-from meshscope.units import percent, printable, ratio, size
+from meshscope.ui.marks.figures import alike, in_line
+from meshscope.units import percent, printable, ratio, size, size_unit
 
-_FIGURES, _COUNT = 19, 8
+_FIGURES, _COUNT, _SIZE = 19, 8, 9
 _WIDE = 50
 _LEAST = 3
 _PLACE = re.compile(r":\d+ ")
@@ -21,9 +22,13 @@ def alive(found: Holdings, width: int, height: int) -> list[Line]:
         return []
     room = height - 1
     groups = found.sites if len(found.sites) <= room else found.sites[: room - 1]
-    lines: list[Line] = [[(clip(f" {_heading(found)}", width), "quiet")], *(_row(group, width) for group in groups)]
     rest = found.sites[len(groups) :]
-    return [*lines, _row(_together(rest, found.total_bytes), width, "quiet")] if rest else lines
+    shown = [*((group, "text") for group in groups), *([(_together(rest, found.total_bytes), "quiet")] if rest else [])]
+    sizes = [float(group.size_bytes) for group, _ in shown]
+    write = alike(sizes, size_unit(sizes), _SIZE)
+    lined = in_line([write(value) for value in sizes], _SIZE)
+    heading: Line = [(clip(f" {_heading(found)}", width), "quiet")]
+    return [heading, *(_row(group, text, width, role) for (group, role), text in zip(shown, lined, strict=True))]
 
 
 def _together(rest: Sequence[Group], total_bytes: int) -> Group:
@@ -37,12 +42,12 @@ def _heading(found: Holdings) -> str:
     return f"alive at the {found.moment}, of {size(found.total_bytes)}, by who asked for it"
 
 
-def _row(group: Group, width: int, role: str = "text") -> Line:
+def _row(group: Group, held: str, width: int, role: str) -> Line:
     """Without the number of allocations where there is no room for it."""
     count = [(right(f"{group.count} ×", _COUNT), "quiet")] if width >= _WIDE else []
     room = max(width - _FIGURES - (_COUNT if count else 0), 4)
     return [
-        (right(size(group.size_bytes), 9), role),
+        (right(held, _SIZE), role),
         (right(percent(group.frac), 8), "quiet"),
         *count,
         ("  ", "text"),

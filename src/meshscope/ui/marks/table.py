@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from meshscope.ui.marks import figures
 from meshscope.ui.marks.cells import Piece, cells, cut, left, right
 
 _DISPENSABLE = 5
@@ -15,7 +16,7 @@ class Column:
     """``width`` cells; ``rank`` 0 always stays, higher ones leave first (5 and up before a picture shrinks).
 
     ``grows`` takes up to ``most`` cells where there is room to spare, and gives cells down to ``least`` where room is
-    short: a picture may shrink, a number may not be cut.
+    short: a picture may shrink, a number may not be cut. One that ``yields`` gets what others leave of the spare room.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Column:
     most: int = 0
     least: int = 0
     gap: int = 2
+    yields: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,20 +48,42 @@ def placed(columns: Sequence[Column], width: int) -> tuple[Placed, ...]:
         while len(kept) > 1 and needed(kept) > width and max(column.rank for column in kept) > rank:
             kept.remove(max(reversed(kept), key=lambda column: column.rank))
     spare = width - _needed(kept)
-    found, at = [], 0
-    for index, column in enumerate(kept):
-        start = at + (column.gap if index else 0)
+    sizes: dict[str, int] = {}
+    for column in sorted(kept, key=lambda column: column.yields and spare > 0):
         least = min(column.least or column.width, column.width)
         size = max(min(column.width + spare, column.most), least) if column.grows else column.width
         spare -= size - column.width
-        found.append(Placed(column, start, size))
-        at = start + size
+        sizes[column.name] = size
+    found, at = [], 0
+    for index, column in enumerate(kept):
+        start = at + (column.gap if index else 0)
+        found.append(Placed(column, start, sizes[column.name]))
+        at = start + sizes[column.name]
     return tuple(found)
 
 
 def heading(columns: Sequence[Placed], role: str = "quiet") -> list[Piece]:
     """The line of headings."""
     return row(columns, {p.column.name: [(p.column.heading, role)] for p in columns})
+
+
+def rows(columns: Sequence[Placed], contents: Sequence[dict[str, list[Piece]]]) -> list[list[Piece]]:
+    """Lines below one another, as ``row`` draws them; the numbers of a column have their points in one line.
+
+    Those are the first of its pieces; what stands behind them, such as a spread, stays in line too.
+    """
+    given = [dict(content) for content in contents]
+    for place in columns:
+        name = place.column.name
+        filled = [content for content in given if content.get(name)]
+        if place.column.is_text or len(filled) < 2:
+            continue
+        behind = max(cells(content[name][1:]) for content in filled)
+        lined = figures.in_line([content[name][0][0] for content in filled], place.width - behind)
+        for content, text in zip(filled, lined, strict=True):
+            (_, role), *more = content[name]
+            content[name] = [*figures.pieces(text, role), *more]
+    return [row(columns, content) for content in given]
 
 
 def row(columns: Sequence[Placed], content: dict[str, list[Piece]]) -> list[Piece]:

@@ -17,12 +17,14 @@ from meshscope.ui.about import comparison as about
 from meshscope.ui.marks.bars import stacked
 from meshscope.ui.marks.cells import Line, Piece, cells, filled, strips, wrapped
 from meshscope.ui.marks.cited import Cited
-from meshscope.ui.marks.table import Column, Placed, heading, placed, row
+from meshscope.ui.marks.figures import Written, alike
+from meshscope.ui.marks.table import Column, Placed, heading, placed
+from meshscope.ui.marks.table import rows as table_rows
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import Frame, Panel
 from meshscope.ui.scene import Scene, version
 from meshscope.ui.words import RUNNING, doing, doing_briefly, glyph, spread, times, whole_percent
-from meshscope.units import NS_PER_MS, UNKNOWN, duration, milliseconds, percent, printable, rate, size
+from meshscope.units import NS_PER_MS, UNKNOWN, milliseconds, percent, printable, rate, size_unit, time_unit
 
 SHARES = ("compute", "hidden", "exposed", "copy", "idle")
 
@@ -45,6 +47,7 @@ _SPACIOUS = 150
 # From these widths on a mean has room for a spread close beside it, and for one set apart.
 _LEAST, _WIDE = 76, 100
 _SPREAD = 3
+_WIDEST_FIGURE = 9
 _LINES = "   lines: of code that make it parallel"
 
 
@@ -87,21 +90,32 @@ def _is_apart(row: Row) -> bool:
 def draw(standing: Standing, frame: Frame) -> list[Strip]:
     columns = _columns(standing, frame)
     alone = _alone(standing.comparison.rows, columns, frame)
+    writing = _writing(standing.comparison.rows, columns)
+    each = [(strategy, standing.of(strategy)) for strategy in standing.order]
+    contents = [
+        _row(found, columns, alone, writing, frame, leads=strategy == standing.comparison.leader)
+        if found is not None
+        else _waiting(strategy, columns, alone, frame)
+        for strategy, found in each
+    ]
     lines: list[Line] = [heading(columns)]
-    for strategy in standing.order:
-        found = standing.of(strategy)
-        is_chosen = strategy == frame.selected
-        if found is None:
-            lines.append(_waiting(strategy, columns, alone, frame, is_chosen=is_chosen))
-            continue
-        lines.append(
-            _row(found, columns, alone, frame, is_chosen=is_chosen, leads=strategy == standing.comparison.leader)
-        )
-        if found.progress.why:
+    for (_, found), line in zip(each, table_rows(columns, contents), strict=True):
+        lines.append(line)
+        if found is not None and found.progress.why:
             lines.append([("      ", "text"), (_failure(found), "bad")])
     lines.append(_legend(standing, columns, frame))
     lines += _footnotes(standing, frame, frame.height - len(lines))
     return strips(lines, frame.width, frame.height, frame.look)
+
+
+def _writing(rows: Sequence[Row], columns: tuple[Placed, ...]) -> dict[str, Written]:
+    """How peaks and compilations are written: each of them in one unit."""
+    width = {place.column.name: place.width for place in columns}
+    peaks, compiled = [row.peak_bytes for row in rows], [row.compile_ns for row in rows]
+    return {
+        "peak": alike(peaks, size_unit(peaks), width.get("peak", _WIDEST_FIGURE)),
+        "compile": alike(compiled, time_unit(compiled), width.get("compile", _WIDEST_FIGURE)),
+    }
 
 
 def _columns(standing: Standing, frame: Frame) -> tuple[Placed, ...]:
@@ -151,8 +165,15 @@ def _headed(bar: Placed) -> Placed:
 
 
 def _row(
-    found: Row, columns: tuple[Placed, ...], alone: frozenset[str], frame: Frame, *, is_chosen: bool, leads: bool
-) -> list[Piece]:
+    found: Row,
+    columns: tuple[Placed, ...],
+    alone: frozenset[str],
+    writing: dict[str, Written],
+    frame: Frame,
+    *,
+    leads: bool,
+) -> dict[str, list[Piece]]:
+    is_chosen = found.strategy == frame.selected
     width = {place.column.name: place.width for place in columns}
     bar = width.get("bar", 0)
     text = "strong" if is_chosen else "text"
@@ -160,7 +181,7 @@ def _row(
     cited = partial(Cited, run=found.strategy)
     has_state = any(place.column.name == "state" for place in columns)
     shares: list[Piece] = stacked([(name, found.share.get(name, 0.0)) for name in SHARES], bar, frame.look)
-    content: dict[str, list[Piece]] = {
+    return {
         "strategy": _name(found.strategy, found.progress.state, is_chosen=is_chosen, leads=leads, row=found),
         "rate": _mean(*_means(found, "rate"), frame, cited(text, "throughput"), is_alone="rate" in alone),
         "time": _mean(*_means(found, "time"), frame, cited(text, "step_time"), is_alone="time" in alone),
@@ -168,13 +189,12 @@ def _row(
         "efficiency": [(whole_percent(found.efficiency_frac), cited(text, "efficiency"))],
         "bar": shares if found.share else [(_unprofiled(found) if has_state else state, "faint")],
         "exposed": [(percent(found.exposed_frac), cited(text, "share.exposed"))],
-        "peak": [(size(found.peak_bytes), cited(text, "memory.peak"))],
-        "compile": [(duration(found.compile_ns), cited(text, "compile"))],
+        "peak": [(writing["peak"](found.peak_bytes), cited(text, "memory.peak"))],
+        "compile": [(writing["compile"](found.compile_ns), cited(text, "compile"))],
         "cost": [(percent(found.profiler_cost_frac), cited("quiet", "profiler_cost"))],
         "lines": [(str(found.parallel_lines) if found.parallel_lines else UNKNOWN, text)],
         "state": [(state, "accent" if found.progress.state in RUNNING else "quiet")],
     }
-    return row(columns, content)
 
 
 def _alone(rows: Sequence[Row], columns: tuple[Placed, ...], frame: Frame) -> frozenset[str]:
@@ -214,9 +234,7 @@ def _unprofiled(found: Row) -> str:
     return "not profiled yet" if found.progress.state in RUNNING else "not profiled"
 
 
-def _waiting(
-    strategy: str, columns: tuple[Placed, ...], alone: frozenset[str], frame: Frame, *, is_chosen: bool
-) -> list[Piece]:
+def _waiting(strategy: str, columns: tuple[Placed, ...], alone: frozenset[str], frame: Frame) -> dict[str, list[Piece]]:
     has_state = any(place.column.name == "state" for place in columns)
     blank: dict[str, list[Piece]] = {
         name: [(UNKNOWN, "faint")] for name in ("speedup", "efficiency", "exposed", "peak", "compile")
@@ -226,9 +244,10 @@ def _waiting(
         for place in columns
         if place.column.name in ("rate", "time")
     }
+    is_chosen = strategy == frame.selected
     blank["strategy"] = _name(strategy, "waiting", is_chosen=is_chosen, leads=False, row=None)
     blank["state" if has_state else "bar"] = [("waiting", "quiet")]
-    return row(columns, blank)
+    return blank
 
 
 def _failure(found: Row) -> str:

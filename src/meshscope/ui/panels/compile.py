@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
@@ -15,13 +15,15 @@ from meshscope.run import Run
 from meshscope.ui.about import compile as about
 from meshscope.ui.marks.cells import Line, Piece, clip, strips, wrapped
 from meshscope.ui.marks.cited import Cited
-from meshscope.ui.marks.table import Column, Placed, heading, placed, row
+from meshscope.ui.marks.figures import Written, alike
+from meshscope.ui.marks.table import Column, heading, placed
+from meshscope.ui.marks.table import rows as table_rows
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
 from meshscope.ui.words import steps_of
-from meshscope.units import UNKNOWN, duration, printable
+from meshscope.units import UNKNOWN, printable, time_unit
 
-_STEP, _TOOK = Column("step", " step", 5), Column("took", "took", 8)
+_STEP, _TOOK = Column("step", " step", 5), Column("took", "took", 9)
 _WHO = Column("who", "rank", 5, rank=3, is_text=True)
 _STAGES = Column("stages", "of it", 46, rank=5, is_text=True)
 _WIDEST_NAME, _WIDEST_WHY = 32, 120
@@ -64,19 +66,26 @@ def question(scene: Scene) -> Compiles:
         return Compiles()
     found = compilation(run)
     if found.is_known:
-        rows = tuple(_row(run, at, one) for at, one in enumerate(found.again))
+        write = _written([one.duration_ns for one in found.again])
+        rows = tuple(_row(run, at, one, write) for at, one in enumerate(found.again))
         return Compiles(reading(found), rows, _fresh(run, found.again), bool(found.storm), again=found.again)
     traced = traced_compilation(run)
     if not traced:
         return Compiles()
-    return Compiles(traced_reading(traced), tuple(map(_traced, traced)), Fresh(of="traced"), traced=traced)
+    write = _written([one.duration_ns for one in traced])
+    rows = tuple(_traced(one, write) for one in traced)
+    return Compiles(traced_reading(traced), rows, Fresh(of="traced"), traced=traced)
 
 
-def _row(run: Run, at: int, one: Recompilation) -> Row:
+def _written(lengths_ns: Sequence[float]) -> Written:
+    return alike(lengths_ns, time_unit(lengths_ns), _TOOK.width)
+
+
+def _row(run: Run, at: int, one: Recompilation, write: Written) -> Row:
     early = "in warm-up: " if one.is_warm_up else ""
     return Row(
         step=str(one.step),
-        took=duration(one.duration_ns),
+        took=write(one.duration_ns),
         function=one.function,
         who=who(run, one),
         why=early + why_words(one),
@@ -86,9 +95,9 @@ def _row(run: Run, at: int, one: Recompilation) -> Row:
     )
 
 
-def _traced(one: TracedCompilation) -> Row:
+def _traced(one: TracedCompilation, write: Written) -> Row:
     step = str(one.step) if one.step >= 0 else UNKNOWN
-    return Row(step, duration(one.duration_ns), f"{one.count} compiled", str(one.rank), "not in a trace")
+    return Row(step, write(one.duration_ns), f"{one.count} compiled", str(one.rank), "not in a trace")
 
 
 def _fresh(run: Run, again: tuple[Recompilation, ...]) -> Fresh:
@@ -120,8 +129,8 @@ def _table(rows: tuple[Row, ...], room: int, frame: Frame) -> list[Line]:
     lines: list[Line] = [heading(columns)]
     if len(shown) < len(rows) and room > tall:
         lines.append([(f"  … {len(rows) - len(shown)} earlier", "quiet")])
-    for one in shown:
-        lines.append(_line(one, columns))
+    for one, line in zip(shown, table_rows(columns, [_line(one) for one in shown]), strict=True):
+        lines.append(line)
         if not fits:
             lines.append([(" " * _INDENT + clip(printable(one.why), max(frame.width - _INDENT, 1)), "quiet")])
     return lines
@@ -140,9 +149,9 @@ def _columns(rows: tuple[Row, ...], *, has_why: bool) -> tuple[Column, ...]:
     return tuple(found)
 
 
-def _line(one: Row, columns: tuple[Placed, ...]) -> list[Piece]:
+def _line(one: Row) -> dict[str, list[Piece]]:
     role = "quiet" if one.is_warm_up else "text"
-    content: dict[str, list[Piece]] = {
+    return {
         "step": [(one.step, role)],
         "took": [(one.took, Cited(role, one.number) if one.number else role)],
         "function": [(printable(one.function), role)],
@@ -150,7 +159,6 @@ def _line(one: Row, columns: tuple[Placed, ...]) -> list[Piece]:
         "why": [(printable(one.why), role)],
         "stages": [(one.stages, "quiet")],
     }
-    return row(columns, content)
 
 
 def _suits(scene: Scene) -> bool:

@@ -25,9 +25,10 @@ from meshscope.analysis.idle_shares import (
 from meshscope.ui.about import idle as about
 from meshscope.ui.marks.cells import Line, Piece, cells, strips, wrapped
 from meshscope.ui.marks.table import Placed, heading, placed
+from meshscope.ui.marks.table import rows as table_rows
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import Frame, Fresh, Panel, note
-from meshscope.ui.panels.idle_rows import DIVIDER, FEW, columns_of, detail, rank_row
+from meshscope.ui.panels.idle_rows import DIVIDER, FEW, columns_of, detail, latency_unit, rank_row
 from meshscope.ui.profiled import UNASKED, Profiled, depends, empty, profiled, suits
 from meshscope.ui.scene import Scene
 from meshscope.units import counted, milliseconds, percent, printable, ranges, ratio, reach
@@ -112,10 +113,12 @@ def _rows(ranks: tuple[RankIdle, ...], at: int, room: int, columns: tuple[Placed
     seen = max(room - 1, 1) if len(ranks) > room else max(room, 1)
     first = min(max(at - seen + 1, 0), max(len(ranks) - seen, 0))
     shown = list(enumerate(ranks))[first : first + seen]
-    lines: list[Line] = [
-        rank_row(one, (idle_parts(one), beside_parts(one)), longest, columns, frame, is_chosen=number == at)
+    unit = latency_unit(ranks)
+    drawn = [
+        rank_row(one, (idle_parts(one), beside_parts(one)), longest, unit, columns, frame, is_chosen=number == at)
         for number, one in shown
     ]
+    lines: list[Line] = [*table_rows(columns, drawn)]
     rest = [one for number, one in enumerate(ranks) if not first <= number < first + seen]
     if rest and room > 1:
         idle_ns = [one.idle_ns for one in rest]

@@ -13,10 +13,10 @@ from meshscope.ui.look import Look
 from meshscope.ui.marks.bars import length, stacked
 from meshscope.ui.marks.cells import Line, Piece, clip
 from meshscope.ui.marks.cited import Cited
-from meshscope.ui.marks.table import Column, Placed, placed, row
+from meshscope.ui.marks.table import Column, Placed, placed, rows
 from meshscope.ui.panel import Frame
 from meshscope.units import UNKNOWN as NOT_KNOWN
-from meshscope.units import counted, duration, milliseconds, percent, printable, ratio
+from meshscope.units import Unit, counted, duration, durations, milliseconds, percent, printable, ratio, time_unit
 
 _RANK = Column("rank", " rank", 5)
 _BAR = Column("bar", "why", 20, is_text=True, grows=True, most=120, least=14, gap=1)
@@ -66,8 +66,22 @@ def columns_of(ranks: Sequence[RankIdle], width: int) -> list[Column]:
     bar = replace(_BAR, heading="why; most idle first") if len(ranks) > FEW else _BAR
     most = (4 if width >= _WIDE else 2 if width >= _FAIR else 0) if is_fed else 0
     queued = max((len(_queued(one.launches)) for one in ranks if one.launches is not None), default=0)
-    fed = [replace(one, width=max(one.width, queued)) if one.name == "queue" else one for one in _FEEDING[:most]]
+    unit = latency_unit(ranks).name
+    fed = [
+        replace(one, width=max(one.width, queued))
+        if one.name == "queue"
+        else replace(one, heading=f"{one.heading} {unit}", width=len(one.heading) + 4)
+        if one.name in ("launch", "p95")
+        else one
+        for one in _FEEDING[:most]
+    ]
     return [_RANK, bar, _IDLE, share, *fed]
+
+
+def latency_unit(ranks: Sequence[RankIdle]) -> Unit:
+    """What times from a launch to its start are written in, of all ranks together."""
+    found = [one.launches.latency for one in ranks if one.launches is not None]
+    return time_unit(ns for one in found for ns in (one.median_ns, one.p95_ns))
 
 
 def _queued(found: Launches) -> str:
@@ -76,20 +90,20 @@ def _queued(found: Launches) -> str:
 
 
 def rank_row(
-    one: RankIdle, parts: tuple[Parts, Parts], longest: float, columns: tuple[Placed, ...], frame: Frame,
+    one: RankIdle, parts: tuple[Parts, Parts], longest: float, unit: Unit, columns: tuple[Placed, ...], frame: Frame,
     *, is_chosen: bool,
-) -> list[Piece]:  # fmt: skip
-    """``parts``, idle and beside, are drawn against ``longest``, the most that a rank has."""
+) -> dict[str, list[Piece]]:  # fmt: skip
+    """What stands in the columns. ``parts``, idle and beside, are drawn against ``longest``, the most that a rank has;
+    ``unit`` is that of its launches."""
     text = "strong" if is_chosen else "text"
     width = next(place.width for place in columns if place.column.name == "bar")
-    content: dict[str, list[Piece]] = {
+    return {
         "rank": [("▸" if is_chosen else " ", "accent"), (f"{one.rank:>4}", text)],
         "bar": _bar(parts, longest, width, frame.look),
         "idle": [(milliseconds(one.idle_ns), Cited(text, "idle", rank=one.rank))],
         "share": [(percent(ratio(one.idle_ns, one.span_ns)), Cited(text, "share.idle", rank=one.rank))],
-        **_fed(one.launches),
+        **_fed(one.launches, unit),
     }
-    return row(columns, content)
 
 
 def _bar(parts: tuple[Parts, Parts], longest: float, width: int, look: Look) -> list[Piece]:
@@ -109,12 +123,12 @@ def _filled(parts: Parts, whole: float, width: int, look: Look) -> list[Piece]:
     return stacked([(meaning, ratio(ns, whole)) for meaning, ns in parts], width, look) if width > 0 else []
 
 
-def _fed(found: Launches | None) -> dict[str, list[Piece]]:
+def _fed(found: Launches | None, unit: Unit) -> dict[str, list[Piece]]:
     if found is None:
         return {name: [(NOT_KNOWN, "quiet")] for name in ("launch", "p95", "queue", "short")}
     return {
-        "launch": [(duration(found.latency.median_ns), Cited("text", "launches.latency", rank=found.rank))],
-        "p95": [(duration(found.latency.p95_ns), Cited("text", "launches.latency.p95", rank=found.rank))],
+        "launch": [(unit.figure(found.latency.median_ns), Cited("text", "launches.latency", rank=found.rank))],
+        "p95": [(unit.figure(found.latency.p95_ns), Cited("text", "launches.latency.p95", rank=found.rank))],
         "queue": [(_queued(found), "text")],
         "short": [(percent(ratio(found.short, found.kernels)), "text")],
     }
@@ -129,14 +143,20 @@ def detail(one: RankIdle, frame: Frame) -> list[Line]:
     columns = placed((_WHAT, *_PART), frame.width)
     longest = max([*one.causes.values(), *one.beside.values(), 1.0])
     lines: list[Line] = [[(clip(head + ", of which", frame.width), "strong")]]
-    for cause, ns in sorted(one.causes.items(), key=lambda item: -item[1]):
-        lines.append(_part(_CAUSES[cause], ns, one.idle_ns, longest, _cited(one, cause), columns, frame))
+    causes = [
+        _part(_CAUSES[cause], ns, one.idle_ns, longest, _cited(one, cause), columns, frame)
+        for cause, ns in sorted(one.causes.items(), key=lambda item: -item[1])
+    ]
+    lines += rows(columns, causes)
     total_ns = sum(one.beside.values())
     if total_ns:
         said = f" and {milliseconds(total_ns)} ms {each} in which only communication or copies run, of which"
         lines.append([(clip(said, frame.width), "strong")])
-        for name, ns in sorted(one.beside.items(), key=lambda item: -item[1]):
-            lines.append(_part(_BESIDE[name], ns, total_ns, longest, "text", columns, frame))
+        beside = [
+            _part(_BESIDE[name], ns, total_ns, longest, "text", columns, frame)
+            for name, ns in sorted(one.beside.items(), key=lambda item: -item[1])
+        ]
+        lines += rows(columns, beside)
     return [*lines, *_feeding(one, frame)]
 
 
@@ -149,15 +169,14 @@ def _cited(one: RankIdle, cause: str) -> str:
 
 def _part(
     what: str, ns: float, of_ns: float, longest: float, role: str, columns: tuple[Placed, ...], frame: Frame
-) -> list[Piece]:
+) -> dict[str, list[Piece]]:
     width = next((place.width for place in columns if place.column.name == "bar"), 0)
-    content: dict[str, list[Piece]] = {
+    return {
         "what": [("  " + what, "text")],
         "bar": length(ratio(ns, longest), width, "gauge", frame.look),
         "ns": [(milliseconds(ns), role)],
         "share": [(percent(ratio(ns, of_ns)), "quiet")],
     }
-    return row(columns, content)
 
 
 def _feeding(one: RankIdle, frame: Frame) -> list[Line]:
@@ -165,9 +184,8 @@ def _feeding(one: RankIdle, frame: Frame) -> list[Line]:
     found = one.launches
     if found is None:
         return []
-    starts = (
-        f"{duration(found.latency.median_ns)} from a launch to its start (median; p95 {duration(found.latency.p95_ns)})"
-    )
+    median, p95 = durations(found.latency.median_ns, found.latency.p95_ns)
+    starts = f"{median} from a launch to its start (median; p95 {p95})"
     queue = f"{found.depth_median:.0f} queued when a launch begins (median; most {found.depth_max})"
     empty = f"{percent(found.empty_frac)} of {counted(found.calls, 'launch', 'launches')} find nothing queued"
     late = f"{found.late_starts} of {counted(one.gaps, 'gap')} end with work launched after the gap began"

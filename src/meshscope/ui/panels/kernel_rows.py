@@ -7,22 +7,28 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from rich.cells import cell_len
+
 from meshscope.ui.marks.bars import length, stacked
-from meshscope.ui.marks.cells import Line, Piece, cells, clip, wrapped
+from meshscope.ui.marks.cells import Line, Piece, cells, clip, longest, wrapped
 from meshscope.ui.marks.cited import Cited
-from meshscope.ui.marks.table import Column, Placed, heading, placed, row
+from meshscope.ui.marks.figures import Written, alike
+from meshscope.ui.marks.table import Column, Placed, heading, placed
+from meshscope.ui.marks.table import rows as table_rows
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import Frame
 from meshscope.ui.words import whole_percent
-from meshscope.units import UNKNOWN, duration, milliseconds, percent, printable, ratio
+from meshscope.units import MILLISECONDS, UNKNOWN, Unit, milliseconds, percent, printable, ratio, time_unit
 
-_NAME = Column("name", " kernel or operator", 26, is_text=True, grows=True, most=72, least=17)
-_BAR = Column("bar", "", 8, rank=5, is_text=True, grows=True, most=28)
+_NAME = Column("name", " kernel or operator", 26, is_text=True, grows=True, least=17)
+_BAR = Column("bar", "", 8, rank=5, is_text=True, grows=True, most=60, yields=True)
 _SHARE = Column("share", "share", 7)
 _CALLS = Column("calls", "calls", 6, rank=1)
-_LENGTHS = (Column("p50", "p50", 7, rank=2), Column("p95", "p95", 7, rank=2), Column("mean", "mean", 7, rank=4))
+_LENGTHS = (Column("mean", "mean", 8, rank=4), Column("p50", "p50", 8, rank=2), Column("p95", "p95", 8, rank=2))
+"""In the order of a row's lengths."""
+_TIME_WIDTH = 8
 _KIND = Column("kind", "kind", 10, rank=3, is_text=True)
-_HOME = Column("home", "mostly in", 18, rank=4, is_text=True, grows=True, most=36, least=12)
+_HOME = Column("home", "mostly in", 18, rank=4, is_text=True, grows=True, least=12)
 _BACKWARD = Column("backward", "backward", 8, rank=1)
 
 _TALL = 9
@@ -126,17 +132,22 @@ def briefest(name: str) -> str:
 
 def _columns(found: Grouping) -> list[Column]:
     """Without what no row here has."""
-    time = Column("ns", "ms/step" if found.is_stepped else "ms", 8)
+    time = Column("ns", "ms/step" if found.is_stepped else "ms", _TIME_WIDTH)
     title = _NAME if found.by == "name" else replace(_NAME, heading=f" {found.by}")
-    columns = [title, _BAR, time, _SHARE]
+    # As wide as what they hold, where there is room for that; bars get what is left.
+    names = max((cell_len(printable(brief(one.name))) for one in found.rows), default=0)
+    columns = [replace(title, most=max(_NAME.width, names + 1)), _BAR, time, _SHARE]
     if any(not math.isnan(one.calls) for one in found.rows):
         columns.append(_CALLS)
     if any(not math.isnan(one.lengths_ns[0]) for one in found.rows):
-        columns += _LENGTHS
+        unit = _unit(found.rows).name
+        mean, *others = (replace(one, heading=f"{one.heading} {unit}") for one in _LENGTHS)
+        columns += [*others, mean]
     if any(one.kind for one in found.rows):
         columns.append(_KIND)
     if any(one.home for one in found.rows):
-        columns.append(_HOME)
+        homes = max(cell_len(printable(one.home)) for one in found.rows)
+        columns.append(replace(_HOME, most=max(_HOME.width, homes)))
     if any(not math.isnan(one.backward_frac) for one in found.rows):
         columns.append(_BACKWARD)
     return columns
@@ -148,22 +159,45 @@ def _rows(rows: Sequence[Row], at: int, room: int, columns: tuple[Placed, ...], 
     seen = max(room - 1, 1) if len(rows) > room else max(room, 1)
     first = min(max(at - seen + 1, 0), max(len(rows) - seen, 0))
     shown = list(enumerate(rows))[first : first + seen]
-    found: list[Line] = [_row(one, columns, longest, frame, is_chosen=number == at) for number, one in shown]
+    writing = _writing([one for _, one in shown], _unit(rows))
+    drawn = [_row(one, writing, columns, longest, frame, is_chosen=number == at) for number, one in shown]
+    found: list[Line] = [*table_rows(columns, drawn)]
     if seen < len(rows) and room > 1:
         rest = [one for number, one in enumerate(rows) if not first <= number < first + seen]
         found.append([(f"   {len(rest)} more: {_ms(sum(one.ns for one in rest))} ms together", "quiet")])
     return found
 
 
-def _row(one: Row, columns: tuple[Placed, ...], longest: float, frame: Frame, *, is_chosen: bool) -> list[Piece]:
+def _unit(found: Sequence[Row]) -> Unit:
+    """What the lengths of single calls are written in, whichever of the rows are seen."""
+    return time_unit(length_ns for one in found for length_ns in one.lengths_ns)
+
+
+@dataclass(frozen=True)
+class _Writing:
+    """How times are written: those of a step, and those of single calls (mean, median and 95th percentile)."""
+
+    time: Written
+    lengths: tuple[Written, ...]
+
+
+def _writing(shown: Sequence[Row], unit: Unit) -> _Writing:
+    time = alike((one.ns for one in shown), MILLISECONDS, _TIME_WIDTH, is_bare=True)
+    each = zip(_LENGTHS, zip(*(one.lengths_ns for one in shown), strict=True), strict=True)
+    return _Writing(time, tuple(alike(values, unit, column.width, is_bare=True) for column, values in each))
+
+
+def _row(
+    one: Row, writing: _Writing, columns: tuple[Placed, ...], longest: float, frame: Frame, *, is_chosen: bool
+) -> dict[str, list[Piece]]:
     widths = {place.column.name: place.width for place in columns}
     text = "strong" if is_chosen else "text"
-    mean, median, p95 = (duration(value) for value in one.lengths_ns)
+    mean, median, p95 = (write(ns) for write, ns in zip(writing.lengths, one.lengths_ns, strict=True))
     name = clip(printable(brief(one.name)) or "(no name)", max(widths["name"] - 1, 0))
-    content: dict[str, list[Piece]] = {
+    return {
         "name": [("▸" if is_chosen else " ", "accent"), (name, text)],
         "bar": _bar(one, ratio(one.ns, longest), widths.get("bar", 0), frame),
-        "ns": [(_ms(one.ns), _role(one, "ns", text))],
+        "ns": [(writing.time(one.ns), _role(one, "ns", text))],
         "share": [(percent(one.frac), _role(one, "share", text))],
         "calls": [(calls(one.calls), _role(one, "calls", "text"))],
         "p50": [(median, _role(one, "p50", "text"))],
@@ -173,7 +207,6 @@ def _row(one: Row, columns: tuple[Placed, ...], longest: float, frame: Frame, *,
         "home": [(printable(one.home), "quiet")],
         "backward": [(whole_percent(one.backward_frac), "text")],
     }
-    return row(columns, content)
 
 
 def _bar(one: Row, frac: float, width: int, frame: Frame) -> list[Piece]:
@@ -235,14 +268,16 @@ def _below(found: Grouping, others: Sequence[str], frame: Frame) -> list[Line]:
     legend = _legend(found, frame)
     if any(place.column.name == "bar" for place in placed(_columns(found), frame.width)):
         line += legend if cells([*line, *legend]) <= frame.width else []
-    of = _of(found)
-    return [line, [(clip(" " + of, frame.width), "faint")]] if of and frame.height >= _ROOMY else [line]
+    of = longest([f" {words}" for words in _of(found)], frame.width)
+    return [line, [(clip(of, frame.width), "faint")]] if frame.height >= _ROOMY else [line]
 
 
-def _of(found: Grouping) -> str:
+def _of(found: Grouping) -> tuple[str, ...]:
+    """What the columns are of, and the same in fewer words."""
     each = "per step and rank" if found.is_stepped else "of all that was traced"
     if found.is_union:
-        return f"ms: {each}; what runs at once in a phase counts once"
+        return f"ms: {each}; what runs at once in a phase counts once", f"ms: {each}"
     if found.by != "name":
-        return f"ms: {each}; what runs at once is added up"
-    return f"ms, calls: {each}; what runs at once is added up; p50, p95, mean: of all calls traced"
+        return f"ms: {each}; what runs at once is added up", f"ms: {each}, added up"
+    full = f"ms, calls: {each}; what runs at once is added up; p50, p95, mean: of all calls traced"
+    return full, f"ms, calls: {each}, added up; p50, p95, mean: of all calls", f"ms, calls: {each}, added up"

@@ -20,7 +20,7 @@ from meshscope.ui.panel import Frame, Fresh, Panel, note
 from meshscope.ui.panels.kernel_rows import Grouping, Row, lines
 from meshscope.ui.profiled import UNASKED, Profiled, depends, empty, profiled, suits
 from meshscope.ui.scene import Scene
-from meshscope.units import UNKNOWN, counted, duration, percent, ratio
+from meshscope.units import UNKNOWN, counted, durations, percent, ratio
 
 _LENGTHS = {"p50": "median", "p95": "p95", "mean": "mean"}
 
@@ -105,8 +105,8 @@ def _longest_first(rows: Sequence[Row]) -> tuple[Row, ...]:
 def _told(one: Operation) -> str:
     ranks = counted(one.ranks, "rank")
     said = f"{one.kind} by the rule «{one.rule}»; {counted(one.count, 'call')} on {ranks}"
-    mean, longest = duration(one.mean_ns), duration(one.max_ns)
-    return f"{said}: mean {mean}, median {duration(one.median_ns)}, p95 {duration(one.p95_ns)}, longest {longest}"
+    mean, median, p95, longest = durations(one.mean_ns, one.median_ns, one.p95_ns, one.max_ns)
+    return f"{said}: mean {mean}, median {median}, p95 {p95}, longest {longest}"
 
 
 def _by_scope(found: Scopes) -> Grouping:
@@ -140,8 +140,9 @@ def _by_phase(found: Sequence[Phase]) -> list[Grouping]:
     for one in found:
         ns = _ns(one.per_step_ns, one.busy_ns)
         parts = (("compute", one.compute_ns), ("collectives", one.collective_ns), ("copies", one.copy_ns))
-        words = ", ".join(f"{name} {duration(part)}" for name, part in parts if part)
-        about = f"in all windows {duration(one.busy_ns)} busy: {words}" if words else ""
+        busy, *each = durations(one.busy_ns, *(part for _, part in parts))
+        words = ", ".join(f"{name} {said}" for (name, part), said in zip(parts, each, strict=True) if part)
+        about = f"in all windows {busy} busy: {words}" if words else ""
         rows.append(
             Row(
                 one.name,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from textual.strip import Strip
@@ -13,17 +15,18 @@ from meshscope.analysis.peak_place import PeakPlace, peak_places
 from meshscope.run import Run
 from meshscope.ui.about import memory as about
 from meshscope.ui.marks.bars import stacked
-from meshscope.ui.marks.cells import Line, Piece, aired, left, longest, right, strips, wrapped
+from meshscope.ui.marks.cells import Line, Piece, aired, cells, left, longest, right, strips, wrapped
 from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.dots import dotted
+from meshscope.ui.marks.figures import alike, in_line, pieces
 from meshscope.ui.marks.holdings import alive
 from meshscope.ui.marks.sparkline import stretched
 from meshscope.ui.palette import TEXTURES, texture
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
-from meshscope.units import UNKNOWN, duration, percent, printable, ratio, reach, size
+from meshscope.units import duration, percent, printable, ratio, reach, size, size_unit
 
-_FIGURE = 9
+_FIGURE = 10
 _SLICES = 240
 _TALLEST, _FEW = 6, 8
 
@@ -129,14 +132,24 @@ def _ranks(ranks: tuple[RankMemory, ...], fullest: RankMemory, room: int, frame:
         ordered = tuple(sorted(ranks, key=lambda rank: (-_extent(rank), rank.rank)))
         shown, rest = ordered[: max(room - 1, 1)], ordered[max(room - 1, 1) :]
     lines: list[Line] = []
-    for rank in shown:
+    for rank, peak in zip(shown, _sizes([rank.peak_bytes for rank in shown]), strict=True):
         parts = [(category.name, ratio(category.size_bytes, most)) for category in _ordered(rank)]
-        peak = UNKNOWN if rank.peak_bytes is None else size(rank.peak_bytes)
         line: list[Piece] = [(right(str(rank.rank), gutter - 1) + " ", "quiet"), *stacked(parts, width, frame.look)]
-        lines.append([*line, (right(peak, _FIGURE), Cited("text", "memory.peak", rank=rank.rank)), (" peak", "quiet")])
+        lines.append([*line, *_figure(peak, Cited("text", "memory.peak", rank=rank.rank)), (" peak", "quiet")])
     if rest:
         lines.append([(_more(rest, frame), "quiet")])
     return aired(lines, room)
+
+
+def _sizes(values_bytes: Sequence[int | None]) -> list[str]:
+    """Sizes that stand below one another: in one unit, their points in one line."""
+    known = [math.nan if value is None else float(value) for value in values_bytes]
+    write = alike(known, size_unit(known), _FIGURE)
+    return in_line([write(value) for value in known], _FIGURE)
+
+
+def _figure(text: str, role: str) -> list[Piece]:
+    return [(" " * (_FIGURE - cells([(text, role)])), "text"), *pieces(text, role)]
 
 
 def _more(rest: tuple[RankMemory, ...], frame: Frame) -> str:
@@ -167,14 +180,15 @@ def _detail(rank: RankMemory, frame: Frame) -> list[Line]:
     """The categories of one rank in numbers, with how each is known."""
     lines: list[Line] = []
     total = _extent(rank)
-    for category in _ordered(rank):
+    ordered = _ordered(rank)
+    for category, held in zip(ordered, _sizes([category.size_bytes for category in ordered]), strict=True):
         share = f"{ratio(category.size_bytes, total) * 100:.0f} %" if total and frame.width >= 44 else ""
         lines.append([
             (" ", "text"),
             (texture(category.name, frame.look), category.name),
             (" ", "text"),
             (left(category.name, 12), "text"),
-            (right(size(category.size_bytes), _FIGURE), Cited("text", f"memory.{category.name}", rank=rank.rank)),
+            *_figure(held, Cited("text", f"memory.{category.name}", rank=rank.rank)),
             (right(share, 8) if share else "", "quiet"),
             ("  " + printable(category.how), "quiet"),
         ])  # fmt: skip

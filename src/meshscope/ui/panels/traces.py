@@ -12,21 +12,24 @@ from meshscope.ui.about import traces as about
 from meshscope.ui.marks.bars import stacked
 from meshscope.ui.marks.cells import Line, Piece, cells, clip, strips
 from meshscope.ui.marks.cited import Cited
-from meshscope.ui.marks.table import Column, Placed, heading, placed, row
+from meshscope.ui.marks.figures import Written, alike
+from meshscope.ui.marks.table import Column, Placed, heading, placed
+from meshscope.ui.marks.table import rows as table_rows
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import Frame, Panel, note
 from meshscope.ui.scene import Scene, version
 from meshscope.ui.words import grouped, steps_of
-from meshscope.units import UNKNOWN, counted, duration, percent, printable, ratio
+from meshscope.units import UNKNOWN, counted, percent, printable, ratio, time_unit
 
 SHARES = ("compute", "hidden", "exposed", "copy", "idle")
 
+_TIME_WIDTH = 9
 _COLUMNS = (
     Column("name", "   trace", 20, is_text=True),
     Column("of", "of", 12, rank=2, is_text=True),
     Column("ranks", "ranks", 5),
     Column("steps", "profiled", 8, rank=4),
-    Column("time", "traced", 9),
+    Column("time", "traced", _TIME_WIDTH),
     Column("bar", "where it goes", 13, is_text=True, grows=True, most=140, least=8, gap=3),
     Column("exposed", "exposed", 7),
     Column("idle", "idle", 7, rank=1),
@@ -73,7 +76,10 @@ def draw(table: Table, frame: Frame) -> list[Strip]:
     room = max(frame.height - 2, 1)
     at = next((number for number, found in enumerate(table.rows) if found.name == frame.selected), 0)
     first = max(min(at - room // 2, len(table.rows) - room), 0)
-    lines += [_row(found, table, columns, frame) for found in table.rows[first : first + room]]
+    spans_ns = [found.mean.span_ns for found in table.rows if found.mean]
+    write = alike(spans_ns, time_unit(spans_ns), _TIME_WIDTH)
+    shown = [_row(found, table, write, columns, frame) for found in table.rows[first : first + room]]
+    lines += table_rows(columns, shown)
     lines.append(_legend(table, columns, frame))
     return strips(lines, frame.width, frame.height, frame.look)
 
@@ -132,7 +138,9 @@ def _of(found: Traced) -> str:
     return f"{printable(found.framework)} · {kind}" if found.framework else kind
 
 
-def _row(found: Traced, table: Table, columns: tuple[Placed, ...], frame: Frame) -> list[Piece]:
+def _row(
+    found: Traced, table: Table, write: Written, columns: tuple[Placed, ...], frame: Frame
+) -> dict[str, list[Piece]]:
     is_chosen = found.name == frame.selected
     text = "strong" if is_chosen else "text"
     place = next((place for place in columns if place.column.name == "bar"), None)
@@ -141,7 +149,7 @@ def _row(found: Traced, table: Table, columns: tuple[Placed, ...], frame: Frame)
     mean = found.mean
     share = table.partial.get(found.name)
     name = next((place.width for place in columns if place.column.name == "name"), 12)
-    content: dict[str, list[Piece]] = {
+    return {
         "name": [
             ("▸" if is_chosen else " ", "accent"),
             ("◐ " if share is not None else "✓ ", "accent" if share is not None else "good"),
@@ -150,7 +158,7 @@ def _row(found: Traced, table: Table, columns: tuple[Placed, ...], frame: Frame)
         "of": [(_of(found), "quiet")],
         "ranks": [(str(found.ranks), text)],
         "steps": [(steps_of(found.steps) or UNKNOWN, text)],
-        "time": [(duration(mean.span_ns) if mean else UNKNOWN, text)],
+        "time": [(write(mean.span_ns) if mean else UNKNOWN, text)],
         "bar": bar if found.share else [(clip(found.told or "no device work", width), "faint")],
         "exposed": [(percent(ratio(mean.exposed_ns, mean.span_ns)) if mean else UNKNOWN,
                      Cited(text, "share.exposed", run=found.name))],
@@ -159,7 +167,6 @@ def _row(found: Traced, table: Table, columns: tuple[Placed, ...], frame: Frame)
         "events": [(grouped(found.events), "quiet")],
         "state": [(f"so far {share * 100:.0f} %", "warn")] if share is not None else [],
     }  # fmt: skip
-    return row(columns, content)
 
 
 def _legend(table: Table, columns: tuple[Placed, ...], frame: Frame) -> list[Piece]:

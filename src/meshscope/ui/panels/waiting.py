@@ -23,12 +23,12 @@ from meshscope.ui.about import waiting as about
 from meshscope.ui.marks.cells import Line, Piece, cells, longest, strips, wrapped
 from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.heat import heat_heading, heat_scale, heat_strip
-from meshscope.ui.marks.table import Column, Placed, heading, placed, row
+from meshscope.ui.marks.table import Column, Placed, heading, placed, row, rows
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.profiled import suits
 from meshscope.ui.scene import Scene
 from meshscope.ui.words import steps_of
-from meshscope.units import UNKNOWN, counted, duration, milliseconds, printable, ranges
+from meshscope.units import UNKNOWN, counted, duration, durations, milliseconds, printable, ranges
 
 _COLUMNS = (
     Column("rank", "rank", 6),
@@ -106,7 +106,7 @@ def draw(answer: Lates, frame: Frame) -> list[Strip]:
         (replace(_COLUMNS[0], width=max(4, *(len(one.name) for one in shown)) + 2), *_COLUMNS[1:]), frame.width
     )
     lines.append(_heading(found, columns))
-    lines += [_row(one.row, one.name, columns, frame) for one in shown]
+    lines += rows(columns, [_row(one.row, one.name, columns, frame) for one in shown])
     below = [_scale(found, frame), *_notes(found, shown, columns, frame, frame.height - len(lines) - 1)]
     gap: list[Line] = [[]] if len(lines) + len(below) < frame.height else []
     return strips([*lines, *gap, *below], frame.width, frame.height, frame.look)
@@ -127,9 +127,9 @@ def _shown(answer: Lates, room: int) -> list[_Named]:
     Those that are late in the mean stand by themselves, if they are not too many: what is left of a bad node or a bad
     device is even then, and what roams shows in every row.
     """
-    rows = answer.found.rows
-    if len(rows) <= room or room < 1:
-        return [_Named(str(one.rank), one) for one in rows[: max(room, 0)]]
+    found = answer.found.rows
+    if len(found) <= room or room < 1:
+        return [_Named(str(one.rank), one) for one in found[: max(room, 0)]]
     late = max(named_late(answer.found), _FEWEST_ALONE)
     alone = min(late, room - 1 if late < room else room - room // 3) if room > 1 else 1
     shown = [_Named(str(one.rank), one) for one in answer.worst[:alone]]
@@ -154,9 +154,9 @@ def _heading(found: RankWaits, columns: tuple[Placed, ...]) -> list[Piece]:
     return row(columns, titles) if width else heading(columns)
 
 
-def _row(one: RankRow, name: str, columns: tuple[Placed, ...], frame: Frame) -> list[Piece]:
+def _row(one: RankRow, name: str, columns: tuple[Placed, ...], frame: Frame) -> dict[str, list[Piece]]:
     width = next(place.width for place in columns if place.column.name == "late")
-    content: dict[str, list[Piece]] = {
+    return {
         "rank": [(name, "quiet" if one.rank < 0 else "text")],
         "late": heat_strip(one.late_frac, width, _LEVELS, frame.look),
         "wait": [(milliseconds(one.wait_ns), _cited("per_step.wait", one))],
@@ -164,7 +164,6 @@ def _row(one: RankRow, name: str, columns: tuple[Placed, ...], frame: Frame) -> 
         "held": [(milliseconds(one.held_ns), _cited("per_step.held", one))],
         "last": [(str(one.last), _cited("last", one)), (f"/{one.calls}", "text")],
     }
-    return row(columns, content)
 
 
 def _cited(number: str, one: RankRow) -> str:
@@ -176,7 +175,8 @@ def _scale(found: RankWaits, frame: Frame) -> list[Piece]:
     """What the characters stand for, in shares of a step and in time."""
     line: list[Piece] = [(" late by", "quiet"), *heat_scale(_LEVELS, frame.look)]
     of = "a step" if found.is_stepped else "the time"
-    time = f" ({duration(_LEVELS[0] * found.step_ns)} to {duration(_LEVELS[-1] * found.step_ns)})"
+    low, high = durations(_LEVELS[0] * found.step_ns, _LEVELS[-1] * found.step_ns)
+    time = f" ({low} to {high})"
     full = (f" % of {of} or more{time}, over all collectives", f" % of {of} or more{time}")
     short = (f" % of {of}", " %")
     words = short if math.isnan(found.step_ns) else full + short

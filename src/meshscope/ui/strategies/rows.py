@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from meshscope.analysis.contenders import Contender
 from meshscope.analysis.gap import Delta
 from meshscope.ui.look import Look
+from meshscope.ui.marks import figures
 from meshscope.ui.marks.cells import Line, Piece, cells, cut, left, right
+from meshscope.ui.marks.cited import Cited
 from meshscope.ui.palette import texture
 from meshscope.ui.scene import so_far
 from meshscope.ui.strategies.answer import Answer
 from meshscope.ui.strategies.placing import BEFORE_NAME, BESIDE, Form, Place, Placing
 from meshscope.ui.strategies.state import State, chosen
 from meshscope.ui.words import RUNNING, doing_briefly, glyph, times
-from meshscope.units import NS_PER_MS, duration, milliseconds, printable, rate, size
+from meshscope.units import NS_PER_MS, milliseconds, printable, rate, size_unit, time_unit
 
 MEANINGS = {"waiting": "wait", "transfer": "exposed"}
 """The texture of a part, where it is called otherwise."""
+
+PART = "mean_step"
+"""What the names of the parts of a step begin with, by which they can be explained."""
 
 _FAILED = ("failed", "lost")
 _INDENT = " " * BEFORE_NAME
@@ -84,29 +90,71 @@ def _name(name: str, how: str, answer: Answer, state: State) -> list[Piece]:
 def _figures(one: Contender, answer: Answer, state: State, placed: Placing) -> list[Piece]:
     role = "strong" if one.name == chosen(answer, state) else "text"
     how = one.row.progress.state if not one.is_traced else "launching" if one.name in answer.partial else "done"
-    row, form, split = one.row, placed.form, one.split
-    span_ns, half_ns = (split.span_ns, split.spread_ns["span"]) if split else (math.nan, math.nan)
-    pieces: dict[str, list[Piece]] = {
-        "name": _name(one.name, how, answer, state),
-        "step": mean(milliseconds(one.step_ns), one.step_spread_ns / NS_PER_MS, form, role),
-        "span": mean(milliseconds(span_ns), half_ns / NS_PER_MS, form, "quiet"),
-        "rate": mean(rate(row.samples_per_s), row.samples_per_s_spread, form, role),
-        "peak": [(size(row.peak_bytes), role)],
-        "speedup": [(times(row.speedup), role)],
-        "compile": [(duration(row.compile_ns), role)],
-    }
-    for place in placed.bars:
-        half_ns = split.spread_ns[place.key.name] if split else math.nan
-        pieces[place.key.name] = mean(milliseconds(place.key.value(one)), half_ns / NS_PER_MS, form, role)
+    at = answer.contenders.index(one)
+    pieces: dict[str, list[Piece]] = {"name": _name(one.name, how, answer, state)}
+    for place in placed.places:
+        name = place.key.name
+        if name == "name":
+            continue
+        text, blanks = _below_one_another(answer, place, placed.form)[at]
+        cited = Cited("quiet" if name == "span" else role, _number(place, one), run=one.name)
+        half = _half(one, name)
+        drawn = figures.pieces(text, cited) if half is None else mean(text, half, placed.form, cited)
+        pieces[name] = [*drawn, (blanks, "text")]
     return at_places(pieces, placed)
+
+
+def _number(place: Place, one: Contender) -> str:
+    """By which name a figure can be explained."""
+    name = place.key.name
+    if place.has_bar or name == "span" or (name == "step" and one.is_traced):
+        return f"{PART}.{'span' if name == 'step' else name}"
+    return {"step": "step_time", "rate": "throughput", "peak": "memory.peak"}.get(name, name)
+
+
+def _below_one_another(answer: Answer, place: Place, form: Form) -> list[tuple[str, str]]:
+    """A column's figures of all contenders, and the blanks behind each and its spread: in one unit, their points in
+    line."""
+    name, values = place.key.name, [place.key.value(one) for one in answer.contenders]
+    if name in ("peak", "compile"):
+        unit = size_unit(values) if name == "peak" else time_unit(values)
+        write: Callable[[float], str] = figures.alike(values, unit, place.width)
+    else:
+        write = {"rate": rate, "speedup": times}.get(name, milliseconds)
+    texts = [write(value) for value in values]
+    halves = [_half(one, name) for one in answer.contenders]
+    if form.is_apart or None in halves:
+        room = place.width - (form.spread if None not in halves else 0)
+        return [(text, "") for text in figures.in_line(texts, room)]
+    joined = [text + _joined(text, half) for text, half in zip(texts, halves, strict=True)]
+    lined = figures.in_line(joined, place.width)
+    return [(text, " " * (len(line) - len(one))) for text, line, one in zip(texts, lined, joined, strict=True)]
+
+
+def _joined(figure: str, half: float | None) -> str:
+    """A spread with as many decimals as its mean, "" where it is not known."""
+    if half is None or math.isnan(half):
+        return ""
+    return f"±{half:.{len(figure.strip().partition('.')[2])}f}"
+
+
+def _half(one: Contender, name: str) -> float | None:
+    """The spread beside a mean, in the unit of its column; None for what has none."""
+    if name == "step":
+        return one.step_spread_ns / NS_PER_MS
+    if name == "rate":
+        return one.row.samples_per_s_spread
+    if name in ("peak", "speedup", "compile"):
+        return None
+    return one.split.spread_ns[name] / NS_PER_MS if one.split is not None else math.nan
 
 
 def mean(figure: str, half: float, form: Form, role: str) -> list[Piece]:
     """A mean and its spread with as many decimals, blank where that is not known."""
-    beside = "" if math.isnan(half) else f"±{half:.{len(figure.partition('.')[2])}f}"
+    beside = _joined(figure, half)
     if form.is_apart:
         beside = left(f" {beside.replace('±', '± ')}" if beside else "", BESIDE)
-    return [(figure, role), (beside, "quiet")]
+    return [*figures.pieces(figure, role), (beside, "quiet")]
 
 
 def _doing(one: Contender, answer: Answer) -> Piece:

@@ -21,7 +21,7 @@ from meshscope.ui.timeline import ranking
 from meshscope.ui.timeline.codes import MEANINGS, unseen
 from meshscope.ui.timeline.state import State
 from meshscope.ui.timeline.viewport import Viewport
-from meshscope.units import duration, percent, printable, ratio
+from meshscope.units import duration, percent, printable, ratio, time_unit
 
 _TICK_COLUMNS = 14
 _NARROW = 11
@@ -29,6 +29,8 @@ _TAIL = 5
 _NARROW_LETTERS = 0x300
 _SHORT = {"compute": "comp", "collectives": "coll", "copies": "copy", "waits": "wait", "host": "host", ALL: "all"}
 _WIDE_FROM = 110
+_SCORE_DECIMALS = 3
+_UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,16 @@ def _score(lanes: Lanes, lane: Lane, state: State) -> str:
     score_ns = ranking.score_ns(lanes, state, state.sort, lane.rank)
     if state.sort == ranking.BUSY:
         return f"{percent(ratio(score_ns, state.view.span_ns))} busy"
-    return f"{duration(score_ns)} late" if state.sort == ranking.LATE else f"exp. {duration(score_ns)}"
+    first = state.shown[0] if state.shown else lane.rank
+    score = time_unit((_first_ns(lanes, state.view, state.sort, first), score_ns)).written(score_ns, _SCORE_DECIMALS)
+    return f"{score} late" if state.sort == ranking.LATE else f"exp. {score}"
+
+
+@lru_cache(maxsize=4)
+def _first_ns(lanes: Lanes, view: Viewport, sort: str, rank: int) -> int:
+    """The score of the rank that stands first, by which all are written; worked out once for a frame."""
+    found = lanes.late[rank] if sort == ranking.LATE else lanes.exposed[rank]
+    return found.within(view.start_ns, view.stop_ns)
 
 
 @lru_cache(maxsize=4096)
@@ -111,8 +122,9 @@ def axis(lanes: Lanes, state: State, placed: Place) -> list[Line]:
     view = state.view
     tick_ns = view.tick_ns(_TICK_COLUMNS)
     first = -(-(view.start_ns - lanes.start_ns) // tick_ns) * tick_ns
+    unit_ns, unit = _unit(max(view.stop_ns - lanes.start_ns, tick_ns))
     times = [
-        (view.column(lanes.start_ns + at), ("╵" + _time(at, tick_ns),), "quiet")
+        (view.column(lanes.start_ns + at), (f"╵{_time(at, tick_ns, unit_ns)} {unit}",), "quiet")
         for at in range(first, view.stop_ns - lanes.start_ns, tick_ns)
     ]
     steps = [
@@ -134,15 +146,17 @@ def _steps_seen(lanes: Lanes, view: Viewport) -> tuple[npt.NDArray[np.int64], ..
     return steps.number[seen], steps.start_ns[seen], steps.end_ns[seen]
 
 
-def _time(at_ns: int, tick_ns: int) -> str:
+def _unit(most_ns: int) -> tuple[int, str]:
+    """One unit for all times of an axis that goes so far."""
+    return next(((ns, unit) for ns, unit in _UNITS if most_ns >= ns), _UNITS[-1])
+
+
+def _time(at_ns: int, tick_ns: int, unit_ns: int) -> str:
     """A time with as many decimals as tell it from its neighbours."""
-    for unit_ns, unit in ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs")):
-        if abs(at_ns) >= unit_ns or (tick_ns >= unit_ns and at_ns == 0):
-            decimals = 0
-            while tick_ns % max(unit_ns // 10**decimals, 1) and 10**decimals < unit_ns:
-                decimals += 1
-            return f"{at_ns / unit_ns:.{decimals}f} {unit}"
-    return f"{at_ns} ns"
+    decimals = 0
+    while tick_ns % max(unit_ns // 10**decimals, 1) and 10**decimals < unit_ns:
+        decimals += 1
+    return f"{at_ns / unit_ns:.{decimals}f}"
 
 
 def _laid(placed: Place, words: Sequence[_Word], over: Sequence[_Word] = ()) -> list[Piece]:
