@@ -19,6 +19,7 @@ from meeting import MS, met, run_of
 from meshscope.run import Gallery, Run
 from meshscope.ui.look import Depth, Look
 from meshscope.ui.panel import Frame
+from meshscope.ui.panels import files
 from meshscope.ui.panels.waiting import Lates, depends, draw, question
 from meshscope.ui.scene import Scene, Stance
 
@@ -157,3 +158,17 @@ def test_the_sum_over_calls_is_not_called_as_the_time_in_which_a_rank_only_waits
     assert "wait, sum" in shown
     assert "wait ms" not in shown
     assert "added up over calls, at once or not" in shown
+
+
+def test_what_was_read_names_a_machine_whose_ranks_are_late_together_once() -> None:
+    rng = np.random.default_rng(2)
+    arrival = np.tile(np.arange(STEPS) * 400 * MS, (8, 1)) + rng.integers(0, MS, (8, STEPS))
+    arrival[4:6] += 60 * MS
+    windows = [
+        dataclasses.replace(one, host="bcda"[one.rank // 2]) for one in met(arrival, MS, steps=tuple(range(STEPS)))
+    ]
+    run = run_of(windows, device_kind="gpu", ranks=8, cores=64)
+    told = [line.text for line in files.question(Scene(None, (run,), Stance(), run.name)).after]
+    (machine,) = [text for text in told if "every rank of d (ranks 4–5)" in text]
+    assert machine.endswith("look at that machine and its network")
+    assert not any("came last to" in text for text in told)

@@ -15,6 +15,7 @@ from made_spans import window as made_window
 from meeting import MS, groups, met, run_of, window
 
 from meshscope.analysis.breakdown import breakdown
+from meshscope.analysis.findings import findings
 from meshscope.analysis.stragglers import stragglers
 from meshscope.kinds import ANNOTATION
 from meshscope.recording.entries import StepDone
@@ -49,6 +50,37 @@ def test_what_others_wait_for_a_straggler_is_not_taken_for_what_the_step_would_s
     found = only("straggler", late(3))
     assert "the step ends sooner by less where their own hosts take as long" in "\n".join(found.evidence)
     assert any("longer than the median rank, over all that was traced (" in one for one in found.evidence)
+
+
+def of_machines(hosts: str, late_ms: Sequence[int]) -> Run:
+    """Four steps of 100 ms with a collective in each; each rank comes as late as given, one after the other last."""
+    arrivals = [
+        [at * 100 * MS + (ms * MS + (rank + at) % 2 * 1000 if ms else 0) for at in range(4)]
+        for rank, ms in enumerate(late_ms)
+    ]
+    bounds = np.array([(at * 100 * MS, (at + 1) * 100 * MS) for at in range(4)])
+    about = {"steps": tuple(range(4)), "step_ns": bounds, "start_ns": 0, "end_ns": 400 * MS}
+    windows = [
+        replace(one, device_kind="gpu", host=host, **about)
+        for one, host in zip(met(arrivals, 10 * MS, steps=range(4)), hosts, strict=True)
+    ]
+    return run_of(windows, strategy="ddp", device_kind="gpu", cores=2, ranks=len(hosts))
+
+
+def test_a_machine_whose_ranks_are_late_together_is_one_finding_with_all_of_them() -> None:
+    """Ranks 2 and 3 of machine b come 30 ms late in each step, and take turns at being the last."""
+    found = only("straggler", of_machines("aabbcc", [0, 0, 30, 30, 0, 0]))
+    assert found.ranks == (2, 3)
+    assert found.title == "straggling machine"
+    assert found.cost_ns == pytest.approx(30 * MS, abs=1000)
+    assert found.cost_frac == pytest.approx(0.3, abs=0.001)
+    assert "all 2 ranks of machine b come late to collectives, and none of the 4 others" in said(found)
+    assert "late in 4 of 4 steps, since step 0" in said(found)
+
+
+def test_late_ranks_of_different_machines_are_a_finding_each() -> None:
+    run = of_machines("ababab", [0, 0, 30, 30, 0, 0])
+    assert sorted(one.ranks for one in findings(run) if one.code == "straggler") == [(2,), (3,)]
 
 
 def test_two_late_steps_make_no_straggler() -> None:

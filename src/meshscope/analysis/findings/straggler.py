@@ -1,8 +1,9 @@
 """Straggler: one rank comes late to collectives and the others wait for it.
 
-Fires for each rank that ``stragglers`` names, by the rule told there. The cost is the time in which another rank waits
-for it and computes nothing, in the mean over those that do, of the traced steps; where the journal shows it, what the
-rank is longer at its own work, of a usual step.
+Fires for each rank that ``stragglers`` names, by the rule told there; once for all of a machine whose ranks are late
+together while no other is (``lateness.pattern``), with what ranks of other machines wait for any of them. The cost is
+the time in which another rank waits for it and computes nothing, in the mean over those that do, of the traced steps;
+where the journal shows it, what the rank is longer at its own work, of a usual step.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from meshscope.analysis.standing import device_kind
 from meshscope.analysis.stragglers import Straggler, held_up, stragglers
 from meshscope.analysis.waiting import waiting
 from meshscope.analysis.waiting_words import extra_words, journal_words
+from meshscope.intervals import Intervals
 from meshscope.run import Run
-from meshscope.units import counted, duration, percent, ratio
+from meshscope.spans import Window
+from meshscope.units import counted, duration, duration_of, percent, ratio
 
 _FIXES = {
     "data": """loader = torch.utils.data.DataLoader(
@@ -28,6 +31,8 @@ nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE""",
 }
 _FIX_CPU = """# on the late rank: its threads, and what else runs on its cores
 top -H -p PID"""
+_FIX_MACHINE = """# on that machine, and on another to compare: links, cores, clocks
+ip -s link; uptime; nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE"""
 _ADVICE = {
     "data": "It waits for its batches longer than the others: give its loader more workers, or shards of equal size.",
     "idle": "Its host is late: look for work that only this rank does, such as logging, checkpoints or evaluation.",
@@ -43,26 +48,66 @@ _ELSE = "Compare what it does with the median rank, in the timeline, step by ste
 
 
 def straggler(run: Run) -> tuple[Finding, ...]:
-    seen = pattern(lateness(run))
-    return tuple(_finding(one, seen, run) for one in stragglers(run))
+    seen, named = pattern(lateness(run)), stragglers(run)
+    together = [one for one in named if seen.kind == "node" and one.rank in seen.ranks]
+    alone = tuple(_finding(one, run) for one in named if one not in together)
+    return (_machine(together, seen, run), *alone) if together else alone
 
 
-def _finding(one: Straggler, seen: Pattern, run: Run) -> Finding:
+def _machine(members: list[Straggler], seen: Pattern, run: Run) -> Finding:
+    """One finding for a machine, by the one of its ranks that costs most."""
+    worst, lost = members[0], _held_up_together(seen.ranks, run)
+    held_ns = sum(one.total_ns for one in lost.values()) / max(len({window.rank for window in lost}), 1)
+    others = len(waiting(run).ranks) - len(seen.ranks)
+    evidence = [
+        f"all {len(seen.ranks)} ranks of machine {seen.host} come late to collectives, and none of the {others} others "
+        "by a quarter as much",
+        f"late in {seen.steps} of {counted(seen.of, 'step')}, since step {seen.since}",
+        f"{percent(ratio(held_ns, worst.of_ns))} of the time traced ({duration_of(held_ns, worst.of_ns)}) a rank of "
+        "another machine that waits for one of them computes nothing",
+        f"rank {worst.rank} comes last most: to {worst.last} of {worst.calls} collectives",
+    ]
+    if worst.phase:
+        evidence.append(f"of rank {worst.rank}: {_longer(worst, run)}")
+    return Finding(
+        code=FINDING.code,
+        title="straggling machine",
+        ranks=seen.ranks,
+        **vars(per_step(lost, run)),
+        evidence=(*evidence, _NO_SAVING),
+        advice="Look at what its ranks have in common before any one of them: the machine's network link, its cores, "
+        "its cooling, its disks.",
+        fix=_FIX_MACHINE,
+    )
+
+
+def _held_up_together(ranks: tuple[int, ...], run: Run) -> dict[Window, Intervals]:
+    """When windows of all other ranks wait for one of these and compute nothing."""
+    lost: dict[Window, Intervals] = {}
+    for rank in ranks:
+        for window, idle in held_up(rank, waiting(run)).items():
+            if window.rank not in ranks:
+                lost[window] = lost[window] | idle if window in lost else idle
+    return lost
+
+
+def _longer(one: Straggler, run: Run) -> str:
+    return f"{_PHASES[one.phase]} {duration(one.phase_ns)} longer than the median rank, {all_traced(run)}"
+
+
+def _finding(one: Straggler, run: Run) -> Finding:
     said = f"rank {one.rank} came last to {one.last} of {one.calls} collectives; {percent(one.held_frac)} of the time "
-    said += f"traced ({duration(one.held_ns)} of {duration(one.of_ns)}) a rank that waits for it computes nothing"
+    said += f"traced ({duration_of(one.held_ns, one.of_ns)}) a rank that waits for it computes nothing"
     evidence = [said]
     if one.steps:
         since = f", since step {one.since}" if one.late_steps else ""
         evidence.append(f"late in {one.late_steps} of {counted(one.steps, 'step')}{since}")
     if one.phase:
-        longer = f"{duration(one.phase_ns)} longer than the median rank"
-        evidence.append(f"{_PHASES[one.phase]} {longer}, {all_traced(run)}")
+        evidence.append(_longer(one, run))
     if one.extra is not None:
         evidence.append(extra_words(one.extra))
     if one.journal is not None:
         evidence.append(_journal(one.journal, run))
-    if seen.kind == "node" and one.rank in seen.ranks:
-        evidence.append(f"so are all ranks of machine {seen.host}")
     if one.shown_by == "traces":
         evidence.append(_NO_SAVING)
     phase = one.journal.phase if one.journal is not None else one.phase

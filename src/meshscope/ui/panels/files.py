@@ -10,10 +10,11 @@ from pathlib import Path
 from textual.strip import Strip
 
 from meshscope.analysis.doubts import doubt_words, doubts
+from meshscope.analysis.lateness import lateness, pattern
 from meshscope.analysis.stragglers import stragglers
 from meshscope.analysis.traced_memory import traced_memory, traced_memory_words
 from meshscope.analysis.waiting import waiting
-from meshscope.analysis.waiting_words import straggler_words, waiting_words
+from meshscope.analysis.waiting_words import pattern_words, straggler_words, waiting_words
 from meshscope.run import Run
 from meshscope.spans import Window
 from meshscope.ui.about import files as about
@@ -125,7 +126,11 @@ def _waiting(run: Run) -> Iterator[Told]:
     said = waiting_words(waiting(run))
     if said:
         yield Told("text", said)
-    yield from (Told("doubt", straggler_words(late)) for late in stragglers(run)[:_NAMED])
+    seen, late = pattern(lateness(run)), stragglers(run)
+    if seen.kind == "node" and any(one.rank in seen.ranks for one in late):
+        yield Told("doubt", pattern_words(seen))
+        late = tuple(one for one in late if one.rank not in seen.ranks)
+    yield from (Told("doubt", straggler_words(one)) for one in late[:_NAMED])
 
 
 _ROLES = {"text": "quiet", "hint": "quiet", "doubt": "warn", "note": "warn", "bad": "bad"}
