@@ -11,6 +11,7 @@ import made
 import pytest
 
 from meshscope.analysis.findings import Finding
+from meshscope.analysis.looked_for import ELSEWHERE, JUDGED, UNTOLD, LookedFor
 from meshscope.recording.entries import Checked
 from meshscope.recording.journal import Journal
 from meshscope.run import Gallery
@@ -74,8 +75,8 @@ def test_the_chosen_finding_shows_its_evidence_and_what_to_paste() -> None:
 def test_each_share_has_what_it_is_of_beside_it_unless_that_is_the_same_for_all() -> None:
     rows = drawn(SIZES["middle"]).splitlines()
     assert "share of" in rows[0]
-    assert "42.0 % of  71.0 s" in rows[1]
-    assert "3.9 % of 77.6 ms" in rows[2]
+    assert "42.0 % of    71.0 s" in rows[1]
+    assert "3.9 % of  0.0776 s" in rows[2]  # in the unit of the longest
     assert "%" not in "".join(drawn(SIZES["narrow"]).splitlines()[:4])
     first, second, third = FOUND.findings
     alike = dataclasses.replace(FOUND, findings=(dataclasses.replace(first, of=second.of), second, third))
@@ -90,6 +91,43 @@ def test_that_costs_do_not_add_up_is_said_where_there_are_several() -> None:
     only = dataclasses.replace(FOUND, findings=FOUND.findings[1:])
     shown = " ".join(strip.text for strip in PANEL.draw(only, Frame(*SIZES["wide"], look=Look())))
     assert said not in shown
+
+
+LOOKED = tuple(
+    LookedFor(code, code, state, why)
+    for code, state, why in (
+        ("late ranks", JUDGED, ""), ("growing memory", JUDGED, ""), ("a hang", JUDGED, ""),
+        ("fragmented memory", UNTOLD, "nothing tells what was reserved"), ("an exposed tail", ELSEWHERE, "no DDP"),
+    )
+)  # fmt: skip
+
+
+def looked(size: tuple[int, int], turn: int = 0, findings: tuple[Finding, ...] = ()) -> list[str]:
+    found = PANEL.turned(Found(findings, is_asked=True, looked=LOOKED), turn)
+    return [strip.text.rstrip() for strip in PANEL.draw(found, Frame(*size, look=Look()))]
+
+
+@pytest.mark.parametrize("size", [(37, 10), (71, 12), (118, 24)])
+def test_what_was_looked_for_is_a_line_of_counts_until_g_opens_it(size: tuple[int, int]) -> None:
+    folded, opened = (" ".join(" ".join(looked(size, turn)).split()) for turn in (0, 1))
+    assert "3 looked for and not found, 1 could not be judged, 1 does not apply g which, and why" in folded
+    assert "nothing tells what was reserved" not in folded
+    for words in ("Looked for and not found: late ranks, growing memory, a hang.", "(nothing tells what was reserved)"):
+        assert words in opened
+    assert looked(size, 2) == looked(size, 0)
+
+
+def test_beside_findings_g_tells_what_was_looked_for_too() -> None:
+    shown = " ".join(looked((118, 24), 1, FOUND.findings))
+    assert "an exposed tail (no DDP)" in shown
+    assert "None of" not in shown
+    assert "▸" not in shown
+
+
+def test_a_panel_with_nothing_else_to_say_has_it_open() -> None:
+    assert any("nothing tells what was reserved" in line for line in looked((218, 54)))
+    assert not any("nothing tells what was reserved" in line for line in looked((218, 54), 1))
+    assert not any("nothing tells what was reserved" in line for line in looked((218, 54), 0, FOUND.findings))
 
 
 def test_a_choice_beyond_the_last_is_the_last_and_nothing_steers_the_terminal() -> None:

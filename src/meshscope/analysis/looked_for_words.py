@@ -18,6 +18,19 @@ def headline(looked: Sequence[LookedFor]) -> str:
     return f"Nothing{beyond} could be judged: {'; '.join(whys) or 'nothing was read'}."
 
 
+def counts(looked: Sequence[LookedFor]) -> str:
+    """How many rules came to what, in a line: ``11 looked for and not found, 7 not judged, 6 do not apply``."""
+    number = {state: sum(one.state == state for one in looked) for state in (FOUND, JUDGED, UNTOLD, ELSEWHERE)}
+    verb = "does" if number[ELSEWHERE] == 1 else "do"
+    said = (
+        (number[FOUND], "found"),
+        (number[JUDGED], "looked for and not found"),
+        (number[UNTOLD], "could not be judged"),
+        (number[ELSEWHERE], f"{verb} not apply"),
+    )
+    return ", ".join(f"{count} {words}" for count, words in said if count)
+
+
 def sentences(looked: Sequence[LookedFor]) -> tuple[str, ...]:
     """One for each group that has any; the reasons stand behind what they are the reasons of."""
     judged = [one.title for one in looked if one.state == JUDGED]

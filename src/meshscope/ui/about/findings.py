@@ -25,11 +25,16 @@ HELP = Help(
         ("–", "it costs no time that can be told"),
         (
             "None of the pitfalls",
-            "what could be judged was looked for; what could not is said with why",
+            "of what could be judged; g tells what that was, and what could not be and why",
         ),
         ("Nothing could be judged", "what the rules need is not there: no finding means nothing then"),
     ),
-    keys=(("↑ ↓", "choose one"), ("t", "the timeline, where the chosen one shows"), ("y", "copy it, with its fix")),
+    keys=(
+        ("↑ ↓", "choose one"),
+        ("g", "what was looked for, rule by rule, and back"),
+        ("t", "the timeline, where the chosen one shows"),
+        ("y", "copy it, with its fix"),
+    ),
 )
 
 _COLUMNS = ("code", "title", "ranks", "is_grave", "cost_ns", "cost_frac", "of", "of_ns", "evidence", "advice", "fix")
