@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from fed import fed, recorded
 from meshscope.analysis.critical_path import critical_paths
 from meshscope.analysis.explaining import explanations
 from meshscope.analysis.path_course import courses, within
+from meshscope.analysis.what_if import FREE, TWICE, WITH_WAITING
+from meshscope.analysis.what_if_caveats import AT_ONCE, TURNS, briefly
 from meshscope.reports.path_json import path_json
 from meshscope.run import Gallery, Run
 from meshscope.ui.look import Depth, Look
@@ -103,7 +106,8 @@ def test_the_operators_of_cpu_ranks_are_among_the_longest() -> None:
     (product,) = [one for one in path.works if one.name == "aten::mm"]
     assert product.backward_ns is not None
     share, backward = percent(product.total_ns / path.of_ns), product.backward_ns / product.total_ns
-    (line,) = [" ".join(line.split()) for line in lines(answered(run), SIZES["wide"]) if "aten::mm" in line]
+    shown = lines(answered(run), SIZES["wide"])
+    (line,) = [" ".join(re.sub("[█▏▎▍▌▋▊▉]", "", line).split()) for line in shown if "aten::mm" in line]
     each = f"{product.count // len(path.steps)} {milliseconds(product.total_ns / len(path.steps))}"
     assert line == f"aten::mm compute {each} {share} {backward * 100:.0f} %"
 
@@ -186,6 +190,37 @@ def test_what_speaks_against_an_answer_stands_below_it_and_no_such_answer_is_the
     shown = " ".join(" ".join(lines(OnPath(dataclasses.replace(path, what_ifs=tuple(doubted))), SIZES["wide"])).split())
     assert "it may save nothing" in shown
     assert f"it would be {milliseconds(best.step_ns)} ms" not in shown
+
+
+@pytest.mark.parametrize("size", [(37, 9), (37, 10), (71, 12), (78, 7), (78, 18), (118, 30)])
+def test_an_answer_that_may_save_nothing_is_never_seen_without_its_caveat(size: tuple[int, int]) -> None:
+    path = answered(fed()).path
+    assert path is not None
+    doubted = tuple(
+        dataclasses.replace(one, caveat=TURNS) if one.name in (FREE, TWICE) else one for one in path.what_ifs
+    )
+    shown = lines(OnPath(dataclasses.replace(path, what_ifs=doubted)), size)
+    answers = [line for line in shown if re.match(r" comm(unication|\.) (hidden|×2)", line)]
+    assert all("†" in line for line in answers)
+    text = " ".join(" ".join(shown).split())
+    full = f"† {TURNS}"
+    assert not answers or full in text or "† may save nothing: ranks share cores" in text
+    assert full in text or size[1] < 18
+    assert answers or size in ((37, 9), (37, 10), (78, 7))
+    assert "what if" in text
+    assert not any("†" in line for line in shown if "straggler" in line or "host" in line)
+
+
+def test_what_speaks_against_an_answer_is_said_in_few_words_and_anything_else_as_it_is() -> None:
+    assert briefly(f"3 of 9 have none, so {WITH_WAITING}, and goes with it; {TURNS}") == (
+        "waiting is part of it; may save nothing: ranks share cores"
+    )
+    assert briefly(AT_ONCE) == "a bound: results are needed at once"
+    assert briefly("something else") == "something else"
+
+
+def test_without_a_caveat_no_mark_stands_beside_an_answer() -> None:
+    assert "†" not in " ".join(lines(answered(fed()), SIZES["wide"]))
 
 
 @pytest.mark.parametrize("size", [(36, 7), (37, 12), (71, 18), (118, 30)])

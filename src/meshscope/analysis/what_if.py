@@ -81,6 +81,7 @@ def what_ifs(found: RoundGraph) -> tuple[tuple[WhatIf, ...], tuple[tuple[str, st
     return tuple(answers), tuple(untold)
 
 
+WITH_WAITING = "waiting is part of their time"
 _WAITING = {FREE: ", and goes with it", HOST: ", and stays, also where a late host caused it"}
 """What a replay does with waiting that it cannot tell from communication."""
 
@@ -98,7 +99,7 @@ def _untold(found: RoundGraph) -> str:
         return ""
     of = counted(found.collectives, "collective span")
     have = "has" if found.unmatched == 1 else "have"
-    return f"{found.unmatched} of {of} {have} no counterpart on every rank, so waiting is part of their time"
+    return f"{found.unmatched} of {of} {have} no counterpart on every rank, so {WITH_WAITING}"
 
 
 def _end(graph: Graph, times_ns: Ints) -> int:

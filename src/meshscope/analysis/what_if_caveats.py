@@ -7,11 +7,18 @@ from dataclasses import replace
 
 from meshscope.analysis.needed_at_once import is_mostly_needed_at_once
 from meshscope.analysis.standing import shares_cores
-from meshscope.analysis.what_if import BUCKET, FREE, TWICE, WhatIf
+from meshscope.analysis.what_if import BUCKET, FREE, TWICE, WITH_WAITING, WhatIf
 from meshscope.run import Run
 
 TURNS = "may save nothing where CPU ranks share cores: threads that compute and threads that transfer take turns there"
 AT_ONCE = "most of its results are needed at once, as under tensor parallelism: a bound that no setting reaches"
+_BRIEF = {
+    TURNS: "may save nothing: ranks share cores",
+    AT_ONCE: "a bound: results are needed at once",
+    WITH_WAITING: "waiting is part of it",
+}
+"""The same for where there is little room, by what stands in each."""
+
 _ON_OVERLAP = (FREE, TWICE, BUCKET)
 
 
@@ -37,3 +44,9 @@ def by_caveat(answers: Iterable[WhatIf]) -> dict[str, tuple[str, ...]]:
         if one.caveat:
             found.setdefault(one.caveat, {})[one.name] = None
     return {caveat: tuple(names) for caveat, names in found.items()}
+
+
+def briefly(caveat: str) -> str:
+    """What speaks against an answer in a few words each."""
+    said = (next((brief for full, brief in _BRIEF.items() if full in one), one) for one in caveat.split("; "))
+    return "; ".join(dict.fromkeys(said))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from textual.strip import Strip
@@ -87,33 +88,52 @@ def draw(answer: OnPath, frame: Frame) -> list[Strip]:
     if path is None:
         return note(_empty(answer), frame)
     width = max(frame.width - 2, 1)
-    said = wrapped(printable(reading(path)), max(frame.width - 1, 1), 2 if frame.height < 9 else 3)
+    said = _said(path, frame)
     lines: list[Line] = [[(" " + line, "text")] for line in said]
     shares = [(PARTS[name][0], ratio(path.parts.get(name, 0), path.of_ns)) for name in PARTS]
     bar = stacked(shares, width, frame.look)
     lines += [[(" ", "text"), *bar], *_legend(path, {role for _, role in bar}, frame)]
-    for part in (what_ifs(path, frame), legs(path, answer.ranks, frame), works(path, frame)):
-        room = frame.height - len(lines)
-        is_roomy = frame.height >= 20
-        if part and room >= min(len(part), 3) + is_roomy:
-            lines += [*([[]] if is_roomy else []), *part[: room - is_roomy]]
-    return strips([*lines, *_caveat(answer, path, frame, len(lines))], frame.width, frame.height, frame.look)
+    is_roomy = frame.height >= 20
+    foot = len(_caveat(answer, path, frame, 3)) if is_roomy else 0
+    parts: tuple[Callable[[int], list[Line]], ...] = (
+        lambda room: what_ifs(path, frame, room),
+        lambda _: legs(path, answer.ranks, frame),
+        lambda room: works(path, frame, room),
+    )
+    for drawn in parts:
+        room = frame.height - len(lines) - is_roomy - foot
+        part = drawn(room)
+        if part and room >= min(len(part), 3):
+            lines += [*([[]] if is_roomy else []), *part[:room]]
+    caveat = _caveat(answer, path, frame, min(frame.height - len(lines), 3))
+    return strips([*lines, *caveat], frame.width, frame.height, frame.look)
 
 
-def reading(path: CriticalPath) -> str:
+def _said(path: CriticalPath, frame: Frame) -> list[str]:
+    """The reading, in fewer words where it would be cut."""
+    room, most = max(frame.width - 1, 1), 2 if frame.height < 9 else 3
+    full = wrapped(printable(reading(path)), room, most + 1)
+    return full if len(full) <= most else wrapped(printable(reading(path, is_brief=True)), room, most)
+
+
+def reading(path: CriticalPath, *, is_brief: bool = False) -> str:
     """What most of the path is, and what would shorten it most of what nothing speaks against."""
     steps = max(len(path.steps), 1)
     name = max(path.parts, key=lambda one: path.parts[one])
-    whole = milliseconds(path.of_ns / steps)
-    each = f"a step's critical path ({whole} ms)" if path.steps else f"the critical path ({whole} ms traced)"
-    most = f"{_LARGEST.get(name, PARTS[name][1])}, {milliseconds(path.parts[name] / steps)} ms"
-    said = f"Largest part of {each}: {most} ({percent(ratio(path.parts[name], path.of_ns))})"
+    whole, part = milliseconds(path.of_ns / steps), milliseconds(path.parts[name] / steps)
+    what, share = _LARGEST.get(name, PARTS[name][1]), percent(ratio(path.parts[name], path.of_ns))
+    if is_brief:
+        said = f"Largest on the path: {PARTS[name][1]}, {part} of {whole} ms ({share})"
+    else:
+        each = f"a step's critical path ({whole} ms)" if path.steps else f"the critical path ({whole} ms traced)"
+        said = f"Largest part of {each}: {what}, {part} ms ({share})"
     asked = [one for one in path.what_ifs if one.saved_frac >= _LEAST_SAVED and not one.caveat]
     best = max(asked, key=lambda one: one.saved_frac, default=None)
     if best is None:
         return said
     question = f"with buckets of {size(best.bucket_bytes)}" if best.bucket_bytes is not None else _WITH[best.name]
-    return f"{said}; {question} it would be {milliseconds(best.step_ns)} ms (−{percent(best.saved_frac)})"
+    be = "" if is_brief else "it would be "
+    return f"{said}; {question} {be}{milliseconds(best.step_ns)} ms (−{percent(best.saved_frac)})"
 
 
 def _legend(path: CriticalPath, drawn: set[str], frame: Frame) -> list[Line]:
@@ -149,7 +169,7 @@ def _named(
     return list(lines)
 
 
-def _caveat(answer: OnPath, path: CriticalPath, frame: Frame, used: int) -> list[Line]:
+def _caveat(answer: OnPath, path: CriticalPath, frame: Frame, room: int) -> list[Line]:
     """What the replays leave out, where there is room for it."""
     words = ["each is a replay with that one thing changed and no other effect"] if path.what_ifs else []
     words += ["no wait of a host for its device is recorded"] if path.is_unchecked else []
@@ -158,7 +178,6 @@ def _caveat(answer: OnPath, path: CriticalPath, frame: Frame, used: int) -> list
         marked = f"by its marks a step takes {milliseconds(answer.marked_ns)} ms"
         words.append(f"{marked}: the path goes from where the first rank begins to where the last one's work ends")
     said = "; ".join(words)
-    room = min(frame.height - used, 3)
     if not said or room < 1 or frame.height < _TALL:
         return []
     gap: list[Line] = [[]] if room > 1 else []
