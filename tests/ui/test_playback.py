@@ -136,6 +136,21 @@ def test_seeking_stays_within_the_recording(ended: tuple[Path, int]) -> None:
     assert found.stance().is_at_end
 
 
+def test_back_from_the_end_the_clock_is_held_until_it_is_let_go(ended: tuple[Path, int]) -> None:
+    folder, end = ended
+    wall = Wall(end + 1000 * made.S)
+    found = playback(folder, wall)
+    found.seek_by(-1)
+    wall.unix_ns += 60 * made.S
+    assert found.stance().is_paused
+    assert end - found.clock.now() == pytest.approx(2 * made.S, rel=0.01)
+    found.seek_by(-1)
+    assert end - found.clock.now() == pytest.approx(4 * made.S, rel=0.01)
+    found.toggle()
+    wall.unix_ns += made.S
+    assert end - found.clock.now() == pytest.approx(3 * made.S, rel=0.01)
+
+
 def test_the_end_plays_again_from_the_beginning(ended: tuple[Path, int]) -> None:
     folder, end = ended
     found = playback(folder, Wall(end + 1000 * made.S))

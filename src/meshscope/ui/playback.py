@@ -106,9 +106,14 @@ class Playback:
             self.clock.pause()
 
     def seek_by(self, share: int) -> None:
-        """Move by ``share`` fiftieths of the recording, or as many times 2 s where that is more."""
-        span = self.stance().last_unix_ns - self.clock.start_unix_ns
+        """Move by ``share`` fiftieths of the recording, or as many times 2 s where that is more.
+
+        Back from the end the clock is held: it would be there again before anybody has looked.
+        """
+        span, was_at_end = self.stance().last_unix_ns - self.clock.start_unix_ns, self.clock.is_at_end
         self.clock.seek(self.clock.now() + share * max(span // 50, 2 * NS_PER_S))
+        if was_at_end and share < 0:
+            self.clock.is_paused = True
 
     def to_start(self) -> None:
         self.clock.seek(self.clock.start_unix_ns)

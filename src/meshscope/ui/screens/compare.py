@@ -197,7 +197,9 @@ class Compare(Screen[None]):
         app.push_screen(Choosing("save the screen", PICTURES, self._look), app.save_screen)
 
     def action_help(self) -> None:
-        lines: list[Line] = [[(f"{named(key, self._look):<14}", "key"), (what, "text")] for key, what in KEYS]
+        # Where there is one pair only, nothing else can be chosen.
+        keys = KEYS if len(self._found.changes) > 1 else KEYS[1:]
+        lines: list[Line] = [[(f"{named(key, self._look):<14}", "key"), (what, "text")] for key, what in keys]
         self.app.push_screen(Dialog("compare", lines, self._look))
 
     def wear(self, look: Look) -> None:

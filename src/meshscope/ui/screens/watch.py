@@ -70,7 +70,9 @@ class Watch(Keeping):
 
     @property
     def standing(self) -> Standing | None:
-        """The newest answer of the comparison."""
+        """The newest answer of the comparison; None as well once the screen is taken down."""
+        if not self.children:
+            return None
         answered = self._view(self._panels[0]).asking.answers.get("")
         return cast("Standing", answered.answer) if answered is not None and answered.error is None else None
 
