@@ -265,6 +265,9 @@ async def test_what_is_copied_exported_and_saved_is_what_is_selected(folder: Pat
         (saved,) = here.glob("meshscope-2*.txt")
         assert "save the screen" not in saved.read_text(encoding="utf-8")  # the dialog is gone by then
         assert "where a step goes, by rank" in saved.read_text(encoding="utf-8")
+        *_, time, memory = saved.read_text(encoding="utf-8").splitlines()
+        assert time == "textures of time: █ compute  ▒ hidden under compute  ░ exposed communication  · idle"
+        assert memory.startswith("textures of memory: ▓ parameters  ╬ gradients  ≡ optimizer  ▄ activations")
         await stage.press("s", "v")
         (drawn,) = here.glob("meshscope-2*.svg")
         assert drawn.read_text(encoding="utf-8").startswith("<svg")

@@ -12,9 +12,10 @@ from textual.theme import Theme
 
 from meshscope.ui import clipboard, palette, saving, switching
 from meshscope.ui.commands import Command, Commanded
+from meshscope.ui.legend import legend
 from meshscope.ui.look import Look
 from meshscope.ui.options import Options
-from meshscope.ui.picture import picture, text
+from meshscope.ui.picture import cells, picture, text
 from meshscope.ui.screens.dialog import Dialog
 from meshscope.ui.screens.palette import Palette
 from meshscope.units import printable
@@ -86,11 +87,16 @@ class Commanding(App[str]):
         """Save the screen beside where meshscope was started, as ``svg`` or ``txt``."""
         if kind is None:
             return
-        content = picture(self) if kind == "svg" else text(self)
+        content = picture(self) if kind == "svg" else self._told()
         try:
             self.tell(saving.told(saving.save(saving.stamped(kind), content)))
         except saving.SavingError as error:
             self.tell(error.message)
+
+    def _told(self) -> str:
+        """The characters of the screen, and below them what its textures mean."""
+        found = legend(cells(self), self.options.look)
+        return text(self) + ("\n" + "\n".join(found) + "\n" if found else "")
 
     def action_picture(self) -> None:
         self.save_screen("svg")
