@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from rich.cells import cell_len
 from textual.strip import Strip
 
+from meshscope.analysis.devices import DeviceField
 from meshscope.analysis.standing import NO_STEP, NO_STEP_YET
 from meshscope.analysis.steps import steps
 from meshscope.discovery import discover
@@ -23,7 +25,7 @@ from meshscope.run import Gallery
 from meshscope.ui.asking import Answered
 from meshscope.ui.look import Depth, Look
 from meshscope.ui.panel import Frame, Panel
-from meshscope.ui.panels import comparison, log
+from meshscope.ui.panels import comparison, devices, log
 from meshscope.ui.picture import svg
 from meshscope.ui.scene import Scene, Stance
 from meshscope.ui.screens.board import panels
@@ -166,6 +168,12 @@ def test_the_split_of_a_step_is_the_mean_of_all_profiled_steps_as_in_the_table(w
     lines = [strip.text for strip in strips]
     assert "ms profiled" in lines[1]
     assert "ms/step" not in lines[1]
+    by_step = next(at for at, line in enumerate(lines) if "step by step" in line)
+    steps = [line.split() for line in lines[by_step + 1 :] if line.lstrip()[:1].isdigit()]
+    assert [int(line[0]) for line in steps] == [10, 11, 40, 41]
+    mean_ns = sum(rank.per_step.exposed_ns for rank in ranks) / len(ranks)
+    assert sum(float(line[5]) for line in steps) / 4 == pytest.approx(mean_ns / 1e6, abs=0.01)
+    lines = lines[:by_step]
     shown = [line.split() for line in lines if line.lstrip()[:1].isdigit()]
     assert [(line[2], line[5]) for line in shown] == [
         (milliseconds(rank.per_step.span_ns), milliseconds(rank.per_step.exposed_ns)) for rank in ranks
@@ -332,3 +340,67 @@ def test_computing_and_what_is_beside_it_add_up_to_the_step_with_hidden_inside_o
     span, computing, hidden, exposed, idle = (float(figure) for figure in shown[at + 1].split()[-7:-2])
     assert computing + exposed + idle == pytest.approx(span, abs=0.1)
     assert 0 < hidden < computing
+
+
+def chronicle(*levels: str, ended: str = "") -> log.Chronicle:
+    lines = tuple(log.Happened(at * made.S, level, f"line {at}") for at, level in enumerate(levels, 1))
+    last = log.Happened(90 * made.S, "info", ended) if ended else None
+    return log.Chronicle(lines, ended=last)
+
+
+@pytest.mark.parametrize(
+    ("found", "width", "said"),
+    [
+        (chronicle("info", ended="done"), 60, ("Done at 1:30, no error or warning", "text")),
+        (chronicle("info"), 60, ("So far, no error or warning", "text")),
+        (chronicle("warning", "error", "error", ended="failed"), 80,
+         ("Failed at 1:30: 2 errors (first at 0:02), 1 warning (first at 0:01)", "bad")),
+        (chronicle("warning", "error", "error", ended="failed"), 40, ("Failed at 1:30: 2 errors, 1 warning", "bad")),
+        (chronicle("warning", ended="done"), 60, ("Done at 1:30: 1 warning (first at 0:01)", "warn")),
+    ],
+)  # fmt: skip
+def test_the_log_says_how_it_went_in_a_line(found: log.Chronicle, width: int, said: tuple[str, str]) -> None:
+    assert log.reading(found, width) == said
+
+
+def test_the_line_of_the_log_stays_while_it_scrolls() -> None:
+    found = chronicle(*["info"] * 30, ended="done")
+    for scroll in (0, 10):
+        shown = [strip.text.rstrip() for strip in log.draw(found, Frame(60, 8, scroll=scroll))]
+        assert shown[0] == " Done at 1:30, no error or warning"
+        assert shown[-1].endswith(f"line {30 - scroll}")
+        assert len(shown) == 8
+
+
+def reading_of(device: str, field: str, mean: float, most: float, last: float = 0.0) -> DeviceField:
+    return DeviceField(device, field, 2, last, mean, most, np.arange(2), np.array([mean, most]))
+
+
+def test_devices_are_read_in_a_line_accelerators_before_the_host() -> None:
+    fields = (
+        reading_of("host", "utilization_frac", 0.2, 0.3),
+        reading_of("gpu 0", "utilization_frac", 0.9, 1.0), reading_of("gpu 1", "utilization_frac", 0.5, 1.0),
+        reading_of("gpu 0", "memory_used_bytes", 1e9, 70e9), reading_of("gpu 1", "memory_used_bytes", 1e9, 71e9),
+        reading_of("rank 0", "rss_bytes", 1e9, 2e9, 1.5e9), reading_of("rank 1", "rss_bytes", 1e9, 2e9, 0.5e9),
+    )  # fmt: skip
+    capacity = {(f"gpu {at}", "memory_used_bytes"): 80e9 for at in range(2)}
+    answer = devices.Sensors(fields, capacity)
+    assert devices.reading(answer, 200) == (
+        "2 devices 70.0 % busy in the mean, gpu 1 least (50.0 %); fullest gpu 1 71.0 of 80.0 GB (88.8 %); "
+        "2 ranks hold 2.00 GB"
+    )
+    assert devices.reading(answer, 60) == "2 devices 70.0 % busy in the mean, gpu 1 least (50.0 %)"
+    host = devices.Sensors(fields[:1])
+    assert devices.reading(host, 60) == "Host 20.0 % busy in the mean"
+    assert devices.reading(devices.Sensors((reading_of("gpu 0", "power_w", 1, 2),)), 60) == "1 sensor of gpu 0"
+
+
+def test_where_there_is_room_every_kind_is_told_by_rank(whole: Path) -> None:
+    panel = next(panel for panel in PANELS if panel.name == "overlap")
+    answer = panel.question(scene(whole, 200.0, "fsdp"))
+    assert len(answer.kinds) > 1
+    shown = "\n".join(strip.text for strip in panel.draw(answer, Frame(118, 50)))
+    for kind in answer.kinds:
+        assert f"{kind.name} by rank, most exposed first" in shown
+        for one in next(ranks for ranks in answer.by_rank if ranks[0].name == kind.name):
+            assert re.search(rf"^ {one.ranks[0]} .* {milliseconds(one.busy_ns)} ", shown, re.MULTILINE)

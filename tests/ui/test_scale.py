@@ -95,8 +95,9 @@ def test_sensors_of_a_thousand_devices_are_a_line_for_each_field_and_those_that_
 def test_what_a_thousand_ranks_log_alike_is_one_line_and_who_failed_first_is_seen() -> None:
     run = crowd.fallen(made("late", 1024))
     found = PANELS["log"].question(Scene(None, (run,), Stance(), run.name))
-    shown = lines("log", FRAMES["120x40"], found)
+    shown = lines("log", FRAMES["220x60"], found)
     text = " ".join(" ".join(shown).split())
+    assert shown[0] == " So far: 2 errors (first at 0:26), 1 warning (first at 0:05)"
     assert "1024 ranks (0–1023): compiled step again, up to 1.50 s: tokens int32[8,128] → int32[7,128]" in text
     assert f"rank {crowd.LATE} ended with 1: RuntimeError: CUDA error" in text
     assert "1023 ranks (0–36, 38–1023) ended with -15: SIGTERM" in text

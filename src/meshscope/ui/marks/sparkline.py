@@ -39,9 +39,9 @@ def binned(values: Sequence[float] | Floats, width: int) -> Floats:
 
 
 def stretched(values: Sequence[float] | Floats, width: int) -> Floats:
-    """``binned``, and where a short series leaves room, each value in 2 or 4 cells."""
+    """``binned``, and where a short series leaves room, each value in 2, 4, 8 or 16 cells."""
     series = binned(values, width)
-    times = next((times for times in (4, 2) if len(series) * times <= width), 1)
+    times = next((times for times in (16, 8, 4, 2) if len(series) * times <= width), 1)
     return np.repeat(series, times)
 
 

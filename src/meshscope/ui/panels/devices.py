@@ -11,12 +11,12 @@ from textual.strip import Strip
 from meshscope.analysis.devices import DeviceField, DeviceGroup, device_groups, devices
 from meshscope.run import Run
 from meshscope.ui.about import devices as about
-from meshscope.ui.marks.cells import Line, Piece, left, longest, right, strips, wrapped
+from meshscope.ui.marks.cells import Line, Piece, clip, left, longest, right, strips, wrapped
 from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.sparkline import sparkline
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
-from meshscope.units import UNKNOWN, counted, percent, printable, reach, size
+from meshscope.units import UNKNOWN, counted, percent, printable, reach, size, size_unit
 
 # The fields in the order of what people look for first, and what they are called where room is short; any other
 # follows by its own name. A capacity is no reading of its own: it is the top of the field it belongs to.
@@ -40,6 +40,12 @@ _WRITTEN: dict[str, Callable[[float], str]] = {
     "_c": lambda number: f"{number:.0f} °C",
 }
 
+
+_BUSY, _USED, _RESIDENT = "utilization_frac", "memory_used_bytes", "rss_bytes"
+_HOST = "host"
+_TALLEST = 9
+_TALL = 5
+"""From here on there is room to say what the readings come to."""
 
 _FIGURE, _TAIL, _REACH = 11, 16, 24
 _SLICES = 240
@@ -94,19 +100,79 @@ def _order(reading: DeviceField) -> tuple[int, str, str]:
 def draw(answer: Sensors, frame: Frame) -> list[Strip]:
     if not answer.fields:
         return note(_empty(answer), frame)
+    said: list[Line] = [[(" " + reading(answer, frame.width - 1), "text")]] if frame.height >= _TALL else []
+    lines = _sensors(answer, replace(frame, height=frame.height - len(said)))
+    return strips([*said, *lines], frame.width, frame.height, frame.look)
+
+
+def reading(answer: Sensors, width: int) -> str:
+    """How busy devices were in the mean, how full memory was at most, and what the ranks' processes hold."""
+    words: list[str] = []
+    for told in (_busy(answer), _fullest(answer), _held(answer)):
+        if told and (not words or len("; ".join([*words, told])) <= width):
+            words.append(told)
+    said = "; ".join(words) or f"{counted(len(answer.fields), 'sensor')} of {_named_devices(answer)}"
+    return clip(said[:1].upper() + said[1:], width)
+
+
+def _busy(answer: Sensors) -> str:
+    """Of accelerators where there are any, else of the host."""
+    found = [one for one in answer.fields if one.field == _BUSY]
+    found = [one for one in found if one.device != _HOST] or found
+    if not found:
+        return ""
+    mean = sum(one.mean for one in found) / len(found)
+    if len(found) == 1:
+        return printable(f"{found[0].device} {percent(mean)} busy in the mean")
+    least = min(found, key=lambda one: one.mean)
+    return printable(
+        f"{len(found)} devices {percent(mean)} busy in the mean, {least.device} least ({percent(least.mean)})"
+    )
+
+
+def _fullest(answer: Sensors) -> str:
+    """The memory that came nearest to its end."""
+    known = [(one, _capacity(one, answer)) for one in answer.fields if one.field == _USED]
+    known = [(one, capacity) for one, capacity in known if capacity > 0]
+    known = [(one, capacity) for one, capacity in known if one.device != _HOST] or known
+    if not known:
+        return ""
+    fullest, capacity = max(known, key=lambda told: told[0].maximum / told[1])
+    unit = size_unit((fullest.maximum, capacity))
+    of = f"{unit.figure(fullest.maximum)} of {unit.written(capacity)} ({percent(fullest.maximum / capacity)})"
+    which = f"fullest {fullest.device}" if len(known) > 1 else f"{fullest.device} memory at most"
+    return printable(f"{which} {of}")
+
+
+def _held(answer: Sensors) -> str:
+    """What the processes of ranks hold together now."""
+    found = [one for one in answer.fields if one.field == _RESIDENT]
+    if not found:
+        return ""
+    whose = f"{len(found)} ranks hold" if len(found) > 1 else f"{found[0].device} holds"
+    return printable(f"{whose} {size(sum(one.last for one in found))}")
+
+
+def _named_devices(answer: Sensors) -> str:
+    names = list(dict.fromkeys(one.device for one in answer.fields))
+    return printable(names[0]) if len(names) == 1 else counted(len(names), "device")
+
+
+def _sensors(answer: Sensors, frame: Frame) -> list[Line]:
+    """A line for each reading, and what could not be read; where they are too many, fields of many devices together."""
     reasons = _reasons(answer, frame)[: max(frame.height - len(answer.fields), 1)]
     room = max(frame.height - len(reasons), 1)
     if len(answer.fields) > room and any(len(group.members) > 1 for group in answer.groups):
-        return strips([*_grouped(answer, room, frame), *reasons], frame.width, frame.height, frame.look)
+        return [*_grouped(answer, room, frame), *reasons]
     shown = answer.fields if len(answer.fields) <= room else answer.fields[: max(room - 1, 1)]
-    tall = min(max(room // (len(shown) or 1), 1), 3)
+    tall = min(max(room // (len(shown) or 1), 1), _TALLEST)
     name = _gutter([_label(reading) for reading in shown], frame)
     lines: list[Line] = [
         line for reading in shown for line in _field(reading, _capacity(reading, answer), name, tall, frame)
     ]
     if len(shown) < len(answer.fields):
         lines.append([(f" … {len(answer.fields) - len(shown)} more", "quiet")])
-    return strips([*lines, *reasons], frame.width, frame.height, frame.look)
+    return [*lines, *reasons]
 
 
 def _gutter(names: Sequence[str], frame: Frame) -> int:

@@ -15,7 +15,7 @@ from meshscope.analysis.flight_words import mismatch_words, unfinished_words
 from meshscope.recording.entries import TraceWritten
 from meshscope.run import Run
 from meshscope.ui.about import log as about
-from meshscope.ui.marks.cells import Line, strips, wrapped
+from meshscope.ui.marks.cells import Line, clip, longest, strips, wrapped
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.scene import Scene
 from meshscope.ui.words import clock_time, steps_of
@@ -28,6 +28,9 @@ _SIGNS = {"error": "✗", "warning": "!"}
 # The line of a traceback that names what was raised, and how many lines one may take that explains an ending.
 _RAISED = re.compile(r"\b\w*(Error|Exception|Interrupt)\b: ")
 _DECISIVE = 12
+
+_TALL = 4
+"""From here on there is room to say how it went."""
 
 _SINGLY, _RANGES = 3, 4
 """As many ranks that say the same are told one by one, and as many ranges of ranks by their numbers."""
@@ -57,6 +60,7 @@ class Happened:
 class Chronicle:
     lines: tuple[Happened, ...] = ()
     fresh: Fresh = UNSTATED
+    ended: Happened | None = None
 
 
 def question(scene: Scene) -> Chronicle:
@@ -65,7 +69,10 @@ def question(scene: Scene) -> Chronicle:
     if run is None:
         return Chronicle()
     lines = tuple(sorted(_happened(run), key=lambda line: line.t_ns))
-    return Chronicle(lines, Fresh(of=counted(len(lines), "line") if lines else ""))
+    ended = None
+    if run.ended is not None:
+        ended = Happened(run.ended.t_ns, "info" if run.ended.outcome == "done" else "error", run.ended.outcome)
+    return Chronicle(lines, Fresh(of=counted(len(lines), "line") if lines else ""), ended)
 
 
 def _happened(run: Run) -> Iterator[Happened]:
@@ -183,13 +190,38 @@ def draw(chronicle: Chronicle, frame: Frame) -> list[Strip]:
     """The newest lines that fit, ``frame.scroll`` lines further back."""
     if not chronicle.lines:
         return note(PANEL.promise, frame)
+    above: list[Line] = []
+    if frame.height >= _TALL:
+        text, role = reading(chronicle, frame.width - 1)
+        above = [[(" " + clip(text, frame.width - 1), role)]]
+    room = frame.height - len(above)
     lines: list[Line] = []
     last = max(len(chronicle.lines) - frame.scroll, min(len(chronicle.lines), 1))
     for happened in reversed(chronicle.lines[:last]):
         lines = [*_line(happened, frame), *lines]
-        if len(lines) >= frame.height:
+        if len(lines) >= room:
             break
-    return strips(lines[-frame.height :], frame.width, frame.height, frame.look)
+    return strips([*above, *lines[-room:]], frame.width, frame.height, frame.look)
+
+
+def reading(chronicle: Chronicle, width: int) -> tuple[str, str]:
+    """How the run stands, how many errors and warnings there are and when the first was; and in which role."""
+    found = {
+        level: [line for line in chronicle.lines if line.level == level] for level in ("error", "warning")
+    }  # fmt: skip
+    worst = next((level for level, lines in found.items() if lines), "")
+    ended = chronicle.ended
+    how = f"{ended.text} at {clock_time(ended.t_ns)}" if ended is not None else "so far"
+    how = how[:1].upper() + how[1:]
+    if not worst:
+        return longest((f"{how}, no error or warning", how), width), "text"
+    full = ", ".join(
+        f"{counted(len(lines), level)} (first at {clock_time(lines[0].t_ns)})"
+        for level, lines in found.items()
+        if lines
+    )
+    brief = ", ".join(counted(len(lines), level) for level, lines in found.items() if lines)
+    return longest((f"{how}: {full}", f"{how}: {brief}", brief), width), _ROLES[worst]
 
 
 def _line(happened: Happened, frame: Frame) -> list[Line]:

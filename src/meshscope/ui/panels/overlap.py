@@ -12,31 +12,34 @@ from meshscope.ui.about import overlap as about
 from meshscope.ui.marks.bars import stacked
 from meshscope.ui.marks.cells import Line, Piece, aired, clip, longest, strips
 from meshscope.ui.marks.cited import Cited
-from meshscope.ui.marks.table import Column, Placed, heading, placed, row
+from meshscope.ui.marks.figures import Written, alike
+from meshscope.ui.marks.table import Column, Placed, heading, placed
+from meshscope.ui.marks.table import rows as table_rows
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.profiled import suits
 from meshscope.ui.scene import Scene
 from meshscope.ui.words import whole_percent
-from meshscope.units import UNKNOWN, counted, milliseconds, percent, printable, ratio, reach, size
+from meshscope.units import UNKNOWN, counted, milliseconds, percent, printable, ratio, reach, size_unit
 
 _COLUMNS = (
     Column("name", " collective", 15, is_text=True, grows=True, most=16),
-    Column("bar", "", 6, is_text=True, grows=True, most=60, gap=1),
+    Column("bar", "", 6, is_text=True, grows=True, most=160, gap=1),
     Column("busy", "busy ms", 7, gap=1),
     Column("hidden", "hidden", 6, gap=1),
     Column("wait", "wait ms", 8, rank=1),
     Column("count", "count", 6, rank=3),
-    Column("size", "size", 8, rank=2),
+    Column("size", "size", 10, rank=2),
 )
 
 
 _FEWEST_RANKS = 3
+_KINDS_BY_RANK = 4
 
 
 @dataclass(frozen=True)
 class Overlaps:
-    """By exposed time, largest first; means per profiled step and rank. ``by_rank`` is the first of them on each."""
+    """By exposed time, largest first; means per profiled step and rank. ``by_rank`` are the first of them on each."""
 
     kinds: tuple[CollectiveOverlap, ...] = ()
     fresh: Fresh = UNSTATED
@@ -46,7 +49,7 @@ class Overlaps:
     is_live: bool = False
     is_partial: bool = False
     is_recorded: bool = True
-    by_rank: tuple[CollectiveOverlap, ...] = ()
+    by_rank: tuple[tuple[CollectiveOverlap, ...], ...] = ()
 
 
 def question(scene: Scene) -> Overlaps:
@@ -67,7 +70,7 @@ def question(scene: Scene) -> Overlaps:
         scene.stance.is_live,
         is_partial=bool(scene.caveat),
         is_recorded=scene.is_recorded,
-        by_rank=overlap_by_rank(run, kinds[0].name) if kinds else (),
+        by_rank=tuple(overlap_by_rank(run, kind.name) for kind in kinds[:_KINDS_BY_RANK]),
     )
 
 
@@ -86,9 +89,15 @@ def draw(answer: Overlaps, frame: Frame) -> list[Strip]:
     lines.append(heading(columns))
     room = frame.height - len(lines) - 2
     shown = answer.kinds if len(answer.kinds) <= room else answer.kinds[: max(room - 1, 1)]
-    rows: list[Line] = [_kind(kind, " " + kind.name, longest_ns, columns, frame) for kind in shown]
-    by_rank = _by_rank(answer, longest_ns, columns, frame, room - len(rows) - 1)
-    lines += [*rows, [], *by_rank] if by_rank else aired(rows, room - 1)
+    sizes = [kind.size_bytes for kind in answer.kinds if kind.size_bytes is not None]
+    scale = longest_ns, alike(sizes, size_unit(sizes), _COLUMNS[-1].width)
+    drawn = [_kind(kind, " " + kind.name, scale, columns, frame) for kind in shown]
+    rows: list[Line] = [*table_rows(columns, drawn)]
+    by_rank: list[Line] = []
+    for ranks in answer.by_rank:
+        some = _by_rank(ranks, scale, columns, frame, room - len(rows) - len(by_rank) - 1)
+        by_rank += [[], *some] if some else []
+    lines += [*rows, *by_rank] if by_rank else aired(rows, room - 1)
     if len(shown) < len(answer.kinds):
         rest = answer.kinds[len(shown) :]
         lines.append([(f"  … {len(rest)} more: {milliseconds(sum(kind.busy_ns for kind in rest))} ms", "quiet")])
@@ -106,15 +115,21 @@ def _reading(kind: CollectiveOverlap, width: int) -> str:
     return longest((most + each, most, f"{short} ({share})", short, f"{name} {share} exposed"), width)
 
 
-def _by_rank(answer: Overlaps, longest_ns: float, columns: tuple[Placed, ...], frame: Frame, room: int) -> list[Line]:
-    """The kind that is most exposed, rank by rank, where there is room for three of them or all."""
-    ranks = answer.by_rank
+_Scale = tuple[float, Written]
+"""How long the longest bar is, ns, and how sizes are written."""
+
+
+def _by_rank(
+    ranks: tuple[CollectiveOverlap, ...], scale: _Scale, columns: tuple[Placed, ...], frame: Frame, room: int
+) -> list[Line]:
+    """A kind rank by rank, where there is room for three of them or all."""
     if len(ranks) < 2 or room < min(len(ranks), _FEWEST_RANKS) + 1:
         return []
     shown = ranks if len(ranks) <= room - 1 else ranks[: room - 2]
     title = f" {printable(ranks[0].name)} by rank, most exposed first"
     lines: list[Line] = [[(clip(title, frame.width), "quiet")]]
-    lines += [_kind(one, f" {one.ranks[0]}", longest_ns, columns, frame, is_cited=False) for one in shown]
+    drawn = [_kind(one, f" {one.ranks[0]}", scale, columns, frame, is_cited=False) for one in shown]
+    lines += table_rows(columns, drawn)
     rest = [one.exposed_ns for one in ranks[len(shown) :]]
     if rest:
         least_to_most = reach(milliseconds(min(rest)), milliseconds(max(rest)))
@@ -131,12 +146,13 @@ def _known_columns(kinds: tuple[CollectiveOverlap, ...]) -> tuple[Column, ...]:
 def _kind(
     kind: CollectiveOverlap,
     name: str,
-    longest_ns: float,
+    scale: _Scale,
     columns: tuple[Placed, ...],
     frame: Frame,
     *,
     is_cited: bool = True,
-) -> list[Piece]:
+) -> dict[str, list[Piece]]:
+    longest_ns, write = scale
     width = next(place.width for place in columns if place.column.name == "bar")
     parts = [("hidden", ratio(kind.hidden_ns, longest_ns)), ("exposed", ratio(kind.exposed_ns, longest_ns))]
     figures = {
@@ -144,14 +160,13 @@ def _kind(
         "hidden": whole_percent(ratio(kind.hidden_ns, kind.busy_ns)),
         "wait": UNKNOWN if kind.wait_ns is None else milliseconds(kind.wait_ns),
         "count": str(kind.count),
-        "size": UNKNOWN if kind.size_bytes is None else size(kind.size_bytes),
+        "size": UNKNOWN if kind.size_bytes is None else write(kind.size_bytes),
     }
     content: dict[str, list[Piece]] = {
         what: [(figure, Cited("text", f"by_kind.{kind.name}.{what}") if is_cited else "quiet")]
         for what, figure in figures.items()
     }
-    content |= {"name": [(printable(name), "text")], "bar": stacked(parts, width, frame.look)}
-    return row(columns, content)
+    return content | {"name": [(printable(name), "text")], "bar": stacked(parts, width, frame.look)}
 
 
 def _legend(frame: Frame) -> list[Piece]:

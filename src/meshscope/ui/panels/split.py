@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from textual.strip import Strip
 
 from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown, mean
 from meshscope.analysis.progress import progress
+from meshscope.analysis.step_split import each_step
 from meshscope.analysis.steps import steps
 from meshscope.ui.about import split as about
 from meshscope.ui.marks.bars import stacked
-from meshscope.ui.marks.cells import Line, Piece, aired, left, longest, right, strips
+from meshscope.ui.marks.cells import Line, Piece, aired, clip, left, longest, right, strips
 from meshscope.ui.marks.cited import Cited
+from meshscope.ui.marks.figures import in_line, pieces
 from meshscope.ui.palette import texture
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
 from meshscope.ui.profiled import suits
@@ -28,11 +31,16 @@ _NUMBERS = {
 }  # fmt: skip
 """By which name each column can be explained."""
 _ALONE = "compute alone"
+_FEWEST_BY_STEP = 5
+"""Lines that it takes to tell of single steps."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """``ranks`` over all their profiled steps; ``next_window_steps`` and ``cannot_say`` explain an empty panel."""
+    """``ranks`` over all their profiled steps; ``next_window_steps`` and ``cannot_say`` explain an empty panel.
+
+    ``steps`` are the profiled ones by number, each the mean over ranks.
+    """
 
     ranks: tuple[RankBreakdown, ...] = ()
     fresh: Fresh = UNSTATED
@@ -40,6 +48,7 @@ class Split:
     cannot_say: tuple[str, ...] = ()
     has_ended: bool = False
     is_live: bool = False
+    steps: tuple[tuple[int, Breakdown], ...] = ()
 
 
 def question(scene: Scene) -> Split:
@@ -56,7 +65,13 @@ def question(scene: Scene) -> Split:
     )
     reasons = dict.fromkeys(why for window in run.windows for what, why in window.cannot_say if what != "wait_ns")
     return Split(
-        ranks, fresh, progress(run).next_window_steps, tuple(reasons), run.ended is not None, scene.stance.is_live
+        ranks,
+        fresh,
+        progress(run).next_window_steps,
+        tuple(reasons),
+        run.ended is not None,
+        scene.stance.is_live,
+        each_step(run),
     )
 
 
@@ -88,19 +103,43 @@ def draw(split: Split, frame: Frame) -> list[Strip]:
     scale = _Scale(
         whole, max(part.span_ns for part in drawn), max(len(str(found[-1][0].rank)), len(others) * bool(rest))
     )
-    rows: list[Line] = [_rank(str(rank.rank), part, scale, frame, rank=rank.rank) for rank, part in shown]
+    given = [(str(rank.rank), part, rank.rank) for rank, part in shown]
     if rest and room > 1:
-        rows.append(_rank(others, mean(rest), scale, frame))
+        given.append((others, mean(rest), -1))
+    texts = _lined([part for _, part, _ in given], whole, frame)
+    rows: list[Line] = [
+        _rank(name, part, scale, text, frame, rank=rank) for (name, part, rank), text in zip(given, texts, strict=True)
+    ]
     reading: list[Line] = [[(" " + _reading(found, whole, frame), "text")]] if len(found) + 4 <= frame.height else []
     lines: list[Line] = [*reading, _heading(whole, frame), *aired(rows, room - 1 - len(reading))]
     if len(shown) < len(found):
         lines.append([(" " + _rest(others, rest, frame), "quiet")])
     if not has_legend:
         return strips(lines, frame.width, frame.height, frame.look)
+    lines += _by_step(split, whole, scale, frame, frame.height - len(lines) - 1)
     if lines[-1] and len(lines) < frame.height - 1:
         lines.append([])
     lines.append(_legend(frame, {name for part in drawn for name, share in shares(part) if share > 0}))
     return strips(lines, frame.width, frame.height, frame.look)
+
+
+def _by_step(split: Split, whole: str, scale: _Scale, frame: Frame, room: int) -> list[Line]:
+    """The profiled steps one by one, to the scale of the ranks' bars; the newest where not all find room."""
+    found = split.steps
+    if whole != _STEPPED or len(found) < 2 or room < _FEWEST_BY_STEP:
+        return []
+    most = room - 2
+    shown = found if len(found) <= most else found[-(most - 1) :]
+    longest_ns = max(scale.longest_ns, *(part.span_ns for _, part in shown))
+    own = ", to a scale of their own" if longest_ns > scale.longest_ns else ""
+    scale = replace(scale, longest_ns=longest_ns, name=max(scale.name, len(str(shown[-1][0]))))
+    texts = _lined([part for _, part in shown], whole, frame)
+    title = f"step by step, means over ranks{own}"
+    lines: list[Line] = [[], [(" " + clip(title, frame.width - 1), "quiet")]]
+    if len(shown) < len(found):
+        lines.append([(f" … {len(found) - len(shown)} earlier", "quiet")])
+    each = zip(shown, texts, strict=True)
+    return [*lines, *(_rank(str(step), part, scale, text, frame) for (step, part), text in each)]
 
 
 _Ranked = tuple[RankBreakdown, Breakdown | None]
@@ -186,33 +225,44 @@ def _heading(whole: str, frame: Frame) -> list[Piece]:
     return [(right(figures, frame.width), "quiet")]
 
 
-def _rank(name: str, part: Breakdown | None, scale: _Scale, frame: Frame, *, rank: int = -1) -> list[Piece]:
+def _lined(parts: Sequence[Breakdown | None], whole: str, frame: Frame) -> list[dict[str, str]]:
+    """The numbers beside each bar; in every column their points are in one line."""
+    columns = {name: [_known(part, name) for part in parts] for name in _figures(whole, frame)}
+    lined = {name: in_line(texts, _figure(frame) - 1) for name, texts in columns.items()}
+    return [{name: texts[at] for name, texts in lined.items()} for at in range(len(parts))]
+
+
+def _known(part: Breakdown | None, name: str) -> str:
+    if part is None:
+        return UNKNOWN
+    if name == "exp %":
+        return percent(ratio(part.exposed_ns, part.span_ns))
+    ns = {"computing": part.compute_ns, "(hidden)": part.hidden_ns, "exposed": part.exposed_ns, "idle": part.idle_ns}
+    return milliseconds(ns.get(name, part.span_ns))
+
+
+def _rank(
+    name: str, part: Breakdown | None, scale: _Scale, texts: dict[str, str], frame: Frame, *, rank: int = -1
+) -> list[Piece]:
     """A rank, or (−1) several as one, of whose figures none can be asked about."""
-    names = _figures(scale.whole, frame)
     figure = _figure(frame)
-    width = frame.width - scale.name - 2 - figure * len(names)
+    width = frame.width - scale.name - 2 - figure * len(texts)
     label = right(name, scale.name + 1) + " "
+    figures = [piece for what, text in texts.items() for piece in _cited(right(text, figure), what, rank)]
     if part is None:
         words = left("no whole step" if scale.whole == _STEPPED else "", width)
-        return [(label, "quiet"), (words, "faint"), *(_cited(right(UNKNOWN, figure), name, rank) for name in names)]
+        return [(label, "quiet"), (words, "faint"), *figures]
     share = part.span_ns / scale.longest_ns
     bar = stacked([(what, of * share) for what, of in shares(part)], width, frame.look)
-    known = {
-        scale.whole: milliseconds(part.span_ns),
-        "computing": milliseconds(part.compute_ns),
-        "(hidden)": milliseconds(part.hidden_ns),
-        "exposed": milliseconds(part.exposed_ns),
-        "idle": milliseconds(part.idle_ns),
-        "exp %": percent(ratio(part.exposed_ns, part.span_ns)),
-    }
-    return [(label, "quiet"), *bar, *(_cited(right(known[name], figure), name, rank) for name in names)]
+    return [(label, "quiet"), *bar, *figures]
 
 
-def _cited(figure: str, name: str, rank: int) -> Piece:
+def _cited(figure: str, name: str, rank: int) -> list[Piece]:
     if rank < 0:
-        return (figure, "quiet")
+        return [(figure, "quiet")]
+    before = len(figure) - len(figure.lstrip())
     number = _NUMBERS.get(name, name)
-    return (figure, Cited("text", number, rank=rank))
+    return [(figure[:before], "text"), *pieces(figure[before:], Cited("text", number, rank=rank))]
 
 
 def _legend(frame: Frame, drawn: set[str]) -> list[Piece]:
