@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from rich.cells import cell_len
 
@@ -79,6 +80,21 @@ class Grouping:
     is_stepped: bool
     is_union: bool = False
 
+    # Of all rows, whichever are seen: worked out once, not with every drawing.
+
+    @cached_property
+    def unit(self) -> Unit:
+        """What the lengths of single calls are written in."""
+        return time_unit(length_ns for one in self.rows for length_ns in one.lengths_ns)
+
+    @cached_property
+    def widest_name(self) -> int:
+        return max((cell_len(printable(brief(one.name))) for one in self.rows), default=0)
+
+    @cached_property
+    def widest_home(self) -> int:
+        return max((cell_len(printable(one.home)) for one in self.rows), default=0)
+
 
 def lines(found: Grouping, others: Sequence[str], frame: Frame) -> list[Line]:
     """``others`` are the ways to group that come next."""
@@ -91,7 +107,7 @@ def lines(found: Grouping, others: Sequence[str], frame: Frame) -> list[Line]:
         return [*above, *below]
     about = _about(found.rows[at], frame) if frame.height >= _ROOMY else []
     columns = placed(_columns(found), frame.width)
-    rows = _rows(found.rows, at, room - len(about), columns, frame)
+    rows = _rows(found, at, room - len(about), columns, frame)
     gap: list[Line] = [[]] if len(rows) + len(about) < room and (about or below) else []
     return [*above, heading(columns), *rows, *gap, *about, *below]
 
@@ -135,42 +151,36 @@ def _columns(found: Grouping) -> list[Column]:
     time = Column("ns", "ms/step" if found.is_stepped else "ms", _TIME_WIDTH)
     title = _NAME if found.by == "name" else replace(_NAME, heading=f" {found.by}")
     # As wide as what they hold, where there is room for that; bars get what is left.
-    names = max((cell_len(printable(brief(one.name))) for one in found.rows), default=0)
-    columns = [replace(title, most=max(_NAME.width, names + 1)), _BAR, time, _SHARE]
+    columns = [replace(title, most=max(_NAME.width, found.widest_name + 1)), _BAR, time, _SHARE]
     if any(not math.isnan(one.calls) for one in found.rows):
         columns.append(_CALLS)
     if any(not math.isnan(one.lengths_ns[0]) for one in found.rows):
-        unit = _unit(found.rows).name
+        unit = found.unit.name
         mean, *others = (replace(one, heading=f"{one.heading} {unit}") for one in _LENGTHS)
         columns += [*others, mean]
     if any(one.kind for one in found.rows):
         columns.append(_KIND)
     if any(one.home for one in found.rows):
-        homes = max(cell_len(printable(one.home)) for one in found.rows)
-        columns.append(replace(_HOME, most=max(_HOME.width, homes)))
+        columns.append(replace(_HOME, most=max(_HOME.width, found.widest_home)))
     if any(not math.isnan(one.backward_frac) for one in found.rows):
         columns.append(_BACKWARD)
     return columns
 
 
-def _rows(rows: Sequence[Row], at: int, room: int, columns: tuple[Placed, ...], frame: Frame) -> list[Line]:
+def _rows(grouping: Grouping, at: int, room: int, columns: tuple[Placed, ...], frame: Frame) -> list[Line]:
     """As many as there is room for, the chosen one among them; the last line tells of those that follow."""
+    rows = grouping.rows
     longest = max((one.ns for one in rows), default=0.0)
     seen = max(room - 1, 1) if len(rows) > room else max(room, 1)
     first = min(max(at - seen + 1, 0), max(len(rows) - seen, 0))
     shown = list(enumerate(rows))[first : first + seen]
-    writing = _writing([one for _, one in shown], _unit(rows))
+    writing = _writing([one for _, one in shown], grouping.unit)
     drawn = [_row(one, writing, columns, longest, frame, is_chosen=number == at) for number, one in shown]
     found: list[Line] = [*table_rows(columns, drawn)]
     if seen < len(rows) and room > 1:
         rest = [one for number, one in enumerate(rows) if not first <= number < first + seen]
         found.append([(f"   {len(rest)} more: {_ms(sum(one.ns for one in rest))} ms together", "quiet")])
     return found
-
-
-def _unit(found: Sequence[Row]) -> Unit:
-    """What the lengths of single calls are written in, whichever of the rows are seen."""
-    return time_unit(length_ns for one in found for length_ns in one.lengths_ns)
 
 
 @dataclass(frozen=True)
