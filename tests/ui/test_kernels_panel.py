@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -147,10 +148,13 @@ def test_a_long_name_is_whole_where_the_terminal_has_room_for_it() -> None:
     (first, *others), rest = answer.groupings[0].rows, answer.groupings[1:]
     longer = dataclasses.replace(answer.groupings[0], rows=(dataclasses.replace(first, name=name), *others))
     answer = dataclasses.replace(answer, groupings=(longer, *rest))
-    shown = {width: next(line for line in lines(answer, (width, 13))[1:] if "cutlass" in line) for width in (218, 118)}
-    assert name in shown[218]
-    assert "…" in shown[118]
-    assert "█" in shown[218]
+    at_once = next(line for line in lines(answer, (218, 13))[1:] if "cutlass" in line)
+    assert name in at_once
+    assert "█" in at_once
+    table = lines(answer, (118, 40))[2:10]
+    assert "".join(part for line in table for part in re.findall("cutlass_x+|(?<=^ {3})x+$", line)) == name
+    cut = next(line for line in lines(answer, (118, 8))[1:] if "cutlass" in line)
+    assert "xxx…" in cut
 
 
 def test_the_chosen_row_tells_its_whole_name_its_rule_and_its_module() -> None:

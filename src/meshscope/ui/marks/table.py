@@ -16,7 +16,7 @@ class Column:
     """``width`` cells; ``rank`` 0 always stays, higher ones leave first (5 and up before a picture shrinks).
 
     ``grows`` takes up to ``most`` cells where there is room to spare, and gives cells down to ``least`` where room is
-    short: a picture may shrink, a number may not be cut. One that ``yields`` gets what others leave of the spare room.
+    short: a picture may shrink, a number may not be cut. Spare room goes first to those of the lowest ``yields``.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Column:
     most: int = 0
     least: int = 0
     gap: int = 2
-    yields: bool = False
+    yields: int = 0
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def placed(columns: Sequence[Column], width: int) -> tuple[Placed, ...]:
             kept.remove(max(reversed(kept), key=lambda column: column.rank))
     spare = width - _needed(kept)
     sizes: dict[str, int] = {}
-    for column in sorted(kept, key=lambda column: column.yields and spare > 0):
+    for column in sorted(kept, key=lambda column: column.yields if spare > 0 else 0):
         least = min(column.least or column.width, column.width)
         size = max(min(column.width + spare, column.most), least) if column.grows else column.width
         spare -= size - column.width

@@ -21,13 +21,14 @@ from meshscope.ui.panel import Frame
 from meshscope.ui.words import whole_percent
 from meshscope.units import MILLISECONDS, UNKNOWN, Unit, milliseconds, percent, printable, ratio, time_unit
 
-_NAME = Column("name", " kernel or operator", 26, is_text=True, grows=True, least=17)
-_BAR = Column("bar", "", 8, rank=5, is_text=True, grows=True, most=60, yields=True)
+_NAME = Column("name", " kernel or operator", 26, is_text=True, grows=True, least=17, yields=1)
+_BAR = Column("bar", "", 8, rank=5, is_text=True, grows=True, most=60, yields=2)
 _SHARE = Column("share", "share", 7)
 _CALLS = Column("calls", "calls", 6, rank=1)
 _LENGTHS = (Column("mean", "mean", 8, rank=4), Column("p50", "p50", 8, rank=2), Column("p95", "p95", 8, rank=2))
 """In the order of a row's lengths."""
 _TIME_WIDTH = 8
+_MOST_NAME_LINES = 4
 _KIND = Column("kind", "kind", 10, rank=3, is_text=True)
 _HOME = Column("home", "mostly in", 18, rank=4, is_text=True, grows=True, least=12)
 _BACKWARD = Column("backward", "backward", 8, rank=1)
@@ -175,12 +176,30 @@ def _rows(grouping: Grouping, at: int, room: int, columns: tuple[Placed, ...], f
     first = min(max(at - seen + 1, 0), max(len(rows) - seen, 0))
     shown = list(enumerate(rows))[first : first + seen]
     writing = _writing([one for _, one in shown], grouping.unit)
-    drawn = [_row(one, writing, columns, longest, frame, is_chosen=number == at) for number, one in shown]
-    found: list[Line] = [*table_rows(columns, drawn)]
+    names = _names([one for _, one in shown], columns, room)
+    drawn = [
+        _row(one, name[0], writing, columns, longest, frame, is_chosen=number == at)
+        for (number, one), name in zip(shown, names, strict=True)
+    ]
+    found: list[Line] = []
+    for line, (_, *more) in zip(table_rows(columns, drawn), names, strict=True):
+        found += [line, *([("   " + text, "quiet")] for text in more)]
     if seen < len(rows) and room > 1:
         rest = [one for number, one in enumerate(rows) if not first <= number < first + seen]
         found.append([(f"   {len(rest)} more: {_ms(sum(one.ns for one in rest))} ms together", "quiet")])
     return found
+
+
+def _names(shown: Sequence[Row], columns: tuple[Placed, ...], room: int) -> list[list[str]]:
+    """Each name in lines: whole where there are lines enough for all of them, else cut to one."""
+    width = max(next(place.width for place in columns if place.column.name == "name") - 1, 0)
+    names = [printable(brief(one.name)) or "(no name)" for one in shown]
+    if width > _NAME.least:
+        folded = [[first, *wrapped(name[len(first) :], width - 2, _MOST_NAME_LINES)]
+                  for name in names for first in wrapped(name, width, 2)[:1]]  # fmt: skip
+        if sum(map(len, folded)) <= room:
+            return folded
+    return [[clip(name, width)] for name in names]
 
 
 @dataclass(frozen=True)
@@ -198,12 +217,18 @@ def _writing(shown: Sequence[Row], unit: Unit) -> _Writing:
 
 
 def _row(
-    one: Row, writing: _Writing, columns: tuple[Placed, ...], longest: float, frame: Frame, *, is_chosen: bool
+    one: Row,
+    name: str,
+    writing: _Writing,
+    columns: tuple[Placed, ...],
+    longest: float,
+    frame: Frame,
+    *,
+    is_chosen: bool,
 ) -> dict[str, list[Piece]]:
     widths = {place.column.name: place.width for place in columns}
     text = "strong" if is_chosen else "text"
     mean, median, p95 = (write(ns) for write, ns in zip(writing.lengths, one.lengths_ns, strict=True))
-    name = clip(printable(brief(one.name)) or "(no name)", max(widths["name"] - 1, 0))
     return {
         "name": [("▸" if is_chosen else " ", "accent"), (name, text)],
         "bar": _bar(one, ratio(one.ns, longest), widths.get("bar", 0), frame),

@@ -36,7 +36,7 @@ _LEGS = Column("legs", "visits", 6, rank=1, gap=1)
 _SHARE = Column("share", "share", 7, gap=1)
 
 _WORK = Column("name", " longest on the path", 20, is_text=True, grows=True, least=12)
-_BAR_OF_WORK = Column("bar", "", 8, rank=5, is_text=True, grows=True, most=120, yields=True)
+_BAR_OF_WORK = Column("bar", "", 8, rank=5, is_text=True, grows=True, most=120, yields=1)
 _PART = Column("part", "as", 13, rank=2, is_text=True)
 _COUNT = Column("count", "calls", 6, rank=1)
 _BACKWARD = Column("backward", "backward", 8, rank=2, gap=2)
