@@ -126,14 +126,17 @@ def _by_rank(
     if len(ranks) < 2 or room < min(len(ranks), _FEWEST_RANKS) + 1:
         return []
     shown = ranks if len(ranks) <= room - 1 else ranks[: room - 2]
-    title = f" {printable(ranks[0].name)} by rank, most exposed first"
+    title = f" {printable(ranks[0].name)} by rank"
+    title = longest((f"{title}, most exposed first", f"{title}, most first", title), frame.width)
     lines: list[Line] = [[(clip(title, frame.width), "quiet")]]
     drawn = [_kind(one, f" {one.ranks[0]}", scale, columns, frame, is_cited=False) for one in shown]
     lines += table_rows(columns, drawn)
     rest = [one.exposed_ns for one in ranks[len(shown) :]]
     if rest:
         least_to_most = reach(milliseconds(min(rest)), milliseconds(max(rest)))
-        lines.append([(clip(f"  … {len(rest)} more: {least_to_most} ms exposed each", frame.width), "quiet")])
+        more = f"  … {len(rest)} more: {least_to_most} ms"
+        words = longest((f"{more} exposed each", f"{more} each", more), frame.width)
+        lines.append([(clip(words, frame.width), "quiet")])
     return lines
 
 
