@@ -180,9 +180,10 @@ def _stalled(device: jax.Device) -> jax.Array:
         return _wait_for_ever(device=int(number))
 
     result = jax.ShapeDtypeStruct((), np.bool_)
-    waits = jax.jit(lambda number, is_broken: jax.pure_callback(stall, result, number, is_broken))
+    number, is_broken = jax.device_put(np.int32(device.id), device), _work(device, 1)
+    waits = jax.jit(lambda *given: jax.pure_callback(stall, result, *given)).lower(number, is_broken).compile()
     # After some work: what has nothing to wait for, a CPU does at once, in the thread that the others are started from.
-    return waits(jax.device_put(np.int32(device.id), device), _work(device, _ROUNDS_AHEAD))
+    return waits(number, _work(device, _ROUNDS_AHEAD))
 
 
 def _wait_for_ever(device: int) -> np.ndarray:

@@ -64,6 +64,14 @@ def test_a_device_of_a_jax_process_is_named_by_its_thread_and_xla_counts_who_has
     assert "3 of 4 participants" in said(hang)
 
 
+def test_a_rank_that_is_not_in_torch_while_all_others_are_is_waited_for() -> None:
+    odd = (taken(0, (BACKWARD, TRAIN)), taken(1, (FETCH, TRAIN)), taken(2, (BACKWARD, TRAIN)))
+    assert places(still(*odd, ranks=3)) == (1,)
+    assert only("hang", still(*odd, ranks=3)).ranks == (1,)
+    assert places(still(*odd, ranks=4)) == (), "one rank has left no stack"
+    assert places(still(*odd[:2], taken(2, (TRAIN,)), ranks=3)) == (), "two are elsewhere"
+
+
 def test_an_argument_that_names_no_rank_of_the_run_names_nobody() -> None:
     main, other = (TRAIN,), ("/w/inject.py:9 wait(device=9)",)
     assert places(still(taken(0, main, other), ranks=4)) == ()

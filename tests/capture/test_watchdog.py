@@ -17,6 +17,7 @@ from meshscope.recording.journal import Journal, Tail
 S = 1_000_000_000
 OWN = "/home/me/train.py:12 fetch(rank=1)"
 LIBRARY = "/lib/python3.11/site-packages/torch/graph.py:9 backward"
+JAX = "/lib/python3.11/site-packages/jax/stages.py:9 call"
 
 
 class Still(Journal):
@@ -113,6 +114,34 @@ def test_patience_that_is_over_ends_the_run_with_the_rank_and_where_it_stands(tm
     assert stuck is not None
     assert stuck[0] == 1
     assert "collective 7 of group 0, which it has not called; it stands in fetch(rank=1)" in stuck[1]
+
+
+def test_without_a_flight_recorder_the_rank_that_is_not_in_torch_is_waited_for(tmp_path: Path) -> None:
+    """gloo records no point-to-point calls: in a pipeline only the stacks tell."""
+    found, journal = dog(
+        tmp_path, ranks=3, answers=(stood(0, LIBRARY, OWN), stood(1, OWN), stood(2, LIBRARY)), has_flight=False
+    )
+    journal.at_ns = 12 * S
+    found.stuck()
+    (said,) = told(tmp_path)
+    assert said.startswith("Looks like a hang of rank 1: no step has ended for 10 s; all others wait inside torch")
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        (stood(0, LIBRARY), stood(1, LIBRARY)),
+        (stood(0, OWN), stood(1, OWN)),
+        (stood(0, LIBRARY),),
+        (stood(0, JAX), stood(1, JAX)),
+    ],
+    ids=["all wait", "none waits", "one is silent", "not torch"],
+)
+def test_stacks_that_tell_nobody_apart_name_nobody(tmp_path: Path, answers: tuple[StacksTaken, ...]) -> None:
+    found, journal = dog(tmp_path, answers=answers, has_flight=False)
+    journal.at_ns = 12 * S
+    found.stuck()
+    assert told(tmp_path) == ["Looks like a hang: no step has ended for 10 s."]
 
 
 def test_a_profiler_that_does_not_stop_is_asked_about_and_not_ended(tmp_path: Path) -> None:

@@ -50,7 +50,10 @@ CASES = (
     *(Case(strategy, "ragged-batch", "ragged-batch", beside=("straggler",)) for strategy in ("ddp", "fsdp")),
     *(Case(strategy, "same-key", "same-key") for strategy in ("ddp", "pmap")),
     *(Case(strategy, "memory-leak", "memory-leak") for strategy in ("ddp", "pmap")),
-    *(Case(strategy, "hang:8", "hang", (1,), options=("--patience", "8")) for strategy in ("ddp", "fsdp", "pmap")),
+    *(
+        Case(strategy, "hang:8", "hang", (1,), options=("--patience", "8"))
+        for strategy in ("ddp", "fsdp", "pp-1f1b", "pmap")
+    ),
     Case("ddp", "small-buckets", "small-collectives"),
 )
 

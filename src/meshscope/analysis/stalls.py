@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from meshscope.recording.entries import StacksTaken
-from meshscope.recording.frames import Frame, frame
+from meshscope.recording.frames import Frame, apart, frame
 from meshscope.run import Run
 from meshscope.units import counted, ranges
 
@@ -60,7 +60,14 @@ def _threads(taken: StacksTaken) -> Iterator[Stood]:
 
 
 def places(run: Run) -> tuple[int, ...]:
-    """Ranks of a process that drives several, by the threads beside its main one that name theirs."""
+    """The ranks that the others wait for, by the stacks; () where those do not tell.
+
+    Of a process that drives several: by the threads beside its main one that name theirs. Else the one rank that is in
+    no call of torch's while all others are.
+    """
+    odd = apart({each.rank: each.inner for each in stood(run) if each.is_main})
+    if odd is not None and run.experiment.framework == "torch" and len(newest(run)) == run.experiment.ranks:
+        return (odd,)
     found = {each.own.place for each in stood(run) if not each.is_main and each.own is not None}
     return tuple(sorted(rank for rank in found if rank is not None and rank < run.experiment.ranks))
 

@@ -10,7 +10,7 @@ import psutil
 
 from meshscope.capture import processes
 from meshscope.recording.entries import Entry, FlightWritten, Phase, RankEnded, RankStarted, StacksTaken, StepDone
-from meshscope.recording.frames import frame
+from meshscope.recording.frames import apart, frame
 from meshscope.recording.journal import Tail
 from meshscope.recording.layout import JOURNAL
 
@@ -174,6 +174,16 @@ def absent(roster: Roster) -> tuple[int, str] | None:
         late = {rank: last for rank, last in members.items() if last < most}
         behind |= {rank: f"the others wait in collective {last + 1} of group {group}" for rank, last in late.items()}
     return next(iter(behind.items())) if len(behind) == 1 else None
+
+
+def elsewhere(roster: Roster) -> int | None:
+    """The rank that its stack tells apart: all others wait inside torch. None where a process has left no stack."""
+    innermost = {
+        member.rank: found
+        for member in roster.leading
+        if member.told is not None and (found := frame(member.told.threads[0][0])) is not None
+    }
+    return apart(innermost) if len(innermost) == len(roster.members) else None
 
 
 def standing(roster: Roster) -> dict[int, str]:

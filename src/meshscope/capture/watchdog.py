@@ -13,7 +13,7 @@ from pathlib import Path
 
 from meshscope.capture import processes, stacks
 from meshscope.capture.request import Request
-from meshscope.capture.roster import Member, Roster, absent, hung, standing
+from meshscope.capture.roster import Member, Roster, absent, elsewhere, hung, standing
 from meshscope.recording.entries import Log
 from meshscope.recording.journal import Journal
 from meshscope.recording.layout import LOGS
@@ -108,6 +108,8 @@ class Watchdog:
             rank, why = missing[0], f"{why}; {missing[1]}, which it has not called"
         elif rank < 0 and len(stands) == 1 < len(self.roster.members):
             rank = next(iter(stands))
+        elif rank < 0 and (odd := elsewhere(self.roster)) is not None:
+            rank, why = odd, f"{why}; all others wait inside torch"
         return rank, f"{why}; it stands in {stands[rank]}" if rank in stands else why
 
     def _has_answered(self, member: Member) -> bool:

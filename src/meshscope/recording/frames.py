@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 _FRAME = re.compile(r"^(?P<path>.{1,1000}):(?P<line>\d{1,9}|\?\?\?) (?P<function>.{1,400})$")
 _LIBRARIES = re.compile(r"(^|/)(site-packages|dist-packages|lib/python3[^/]*|meshscope/capture)/|^<")
 _BUNDLED = "meshscope/_bundled/workloads/"
+_TORCH = re.compile(r"(^|/)(site-packages|dist-packages)/torch/")
 _PLACE = re.compile(r"\b(?:device|rank)=(\d{1,6})\b")
 
 
@@ -25,6 +27,11 @@ class Frame:
         return is_own(self.path)
 
     @property
+    def is_in_torch(self) -> bool:
+        """Whether it is torch's: below such a frame a rank waits for the others, or for its device."""
+        return _TORCH.search(self.path) is not None
+
+    @property
     def words(self) -> str:
         """``wait(device=3) (train.py:12)``."""
         return f"{self.function.rpartition('.<locals>.')[2]} ({self.path.rpartition('/')[2]}:{self.line})"
@@ -34,6 +41,12 @@ class Frame:
         """The rank or the device that its arguments name."""
         found = _PLACE.search(self.function)
         return int(found[1]) if found else None
+
+
+def apart(innermost: Mapping[int, Frame]) -> int | None:
+    """The one rank that is in no call of torch's while all others are: they wait for it. None where it is not one."""
+    elsewhere = [rank for rank, found in innermost.items() if not found.is_in_torch]
+    return elsewhere[0] if len(elsewhere) == 1 < len(innermost) else None
 
 
 def frame(text: str) -> Frame | None:
