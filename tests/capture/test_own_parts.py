@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 
 import meshscope
 from meshscope import marking
+from meshscope.analysis.steps import steps
 from meshscope.capture.own import planning, told
 from meshscope.capture.own.output import Output
 from meshscope.capture.own.passing import Passing
@@ -25,8 +27,9 @@ from meshscope.capture.workers.own_journal import OwnJournal
 from meshscope.errors import InputError, LaunchError
 from meshscope.experiment import Experiment
 from meshscope.recording.control import Ask, ask
-from meshscope.recording.entries import Log, RankStarted, Recognized, StepDone
+from meshscope.recording.entries import Log, MemoryMeasured, RankStarted, Recognized, StepDone
 from meshscope.recording.journal import Journal, Tail
+from meshscope.reports.measured_text import measured_lines
 from meshscope.run import fold
 
 HEAD = Experiment(t0_unix_ns=0, strategy="train.py", title="", framework="", ranks=0, device_kind="cpu", model="")
@@ -168,6 +171,18 @@ def test_a_run_is_what_its_ranks_recognized_whatever_the_order() -> None:
         assert head.versions == {"torch": "2"}
     assert fold(HEAD, said, now_ns=8).experiment == HEAD
     assert HEAD.approach == "train.py"
+
+
+def test_a_first_step_without_a_beginning_has_no_time() -> None:
+    assert math.isnan(steps(fold(HEAD, [_step(number) for number in (1, 2, 3)])).first_ns)
+    assert steps(fold(HEAD, [_step(number) for number in (0, 1, 2)])).first_ns == 1
+
+
+def test_memory_of_no_known_category_is_told_by_what_is_in_use() -> None:
+    measured = MemoryMeasured(t_ns=1, rank=0, device=0, step=1, source="", categories={}, how={}, in_use_bytes=97_324)
+    lines = measured_lines(fold(HEAD, [measured]))
+    assert lines[-1].strip() == "rank 0's memory: 97.3 kB in use between two steps"
+    assert not any("()" in line for line in lines)
 
 
 def test_output_is_told_line_by_line(tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ import made
 import msgspec
 import pytest
 
-from meshscope.run import Gallery
+from meshscope.experiment import Experiment, Plan, PlannedRun
+from meshscope.recording.entries import Recognized
+from meshscope.run import Gallery, fold
 from meshscope.ui.header import badge, footer, height, lines, rail, subject
 from meshscope.ui.look import Look
 from meshscope.ui.panels.comparison import question
@@ -124,3 +126,11 @@ def test_a_run_with_a_fault_put_in_says_so_in_its_title(folder: Path) -> None:
         replace(run, experiment=msgspec.structs.replace(run.experiment, faults=["same key"])) for run in given.runs
     )
     assert subject(replace(given, runs=faulty)).endswith(" · injected same key")
+
+
+def test_a_script_of_ones_own_is_called_by_what_it_was_seen_to_be() -> None:
+    head = Experiment(t0_unix_ns=0, strategy="fit.py", title="", framework="", ranks=0, device_kind="cpu", model="")
+    planned = PlannedRun(strategy="fit.py", title="", framework="", folder="fit")
+    plan = Plan(t0_unix_ns=0, runs=[planned], ranks=0, model="")
+    seen = Recognized(t_ns=5, rank=0, framework="torch", ranks=2, device_kind="gpu", seen="ddp", title="DDP (seen)")
+    assert subject(Scene(plan, (fold(head, [seen]),))) == "DDP (seen) · 2 GPU ranks"
