@@ -226,6 +226,18 @@ def test_a_plain_jax_script_is_recorded_by_its_own_annotations(under: Callable) 
 
 
 @pytest.mark.slow
+def test_a_jax_loop_without_annotations_can_mark_its_steps(under: Callable) -> None:
+    done = under(sys.executable, str(SCRIPTS / "marked_jax.py"), JAX_PLATFORMS="cpu")
+    assert (done.code, done.stdout) == (0, "done\n"), done.stderr
+    assert done.steps() == list(range(20))
+    assert {(entry.samples, entry.tokens) for entry in done.entries(StepDone)} == {(32, 64)}
+    assert {step for window in done.run.windows for step in window.steps} == {5}
+    [again] = [entry for entry in done.entries(Compiled) if entry.is_recompilation and entry.function == "update"]
+    assert again.step == 12
+    assert any("float32[32,64] → float32[31,64]" in change for change in again.changed)
+
+
+@pytest.mark.slow
 def test_steps_can_be_marked_where_no_optimizer_tells_them(under: Callable) -> None:
     done = under(sys.executable, str(SCRIPTS / "marked.py"))
     assert done.code == 0, done.stderr
