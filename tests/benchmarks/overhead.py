@@ -9,6 +9,9 @@ fourth step on. Two comparisons, each made so that whatever else the machine doe
   meshscope. The ratio is of all their CPU time per step, windows, traces and all. The first window comes at once and
   more follow within the budget, so a short run shows the first one most of all.
 
+Before them stands what the hooks cost by themselves: the same coming and going over thousands of steps that do next to
+nothing. On a busy machine that is the figure to trust, as a share of any step.
+
 The processes that supervise are no part of the script's; what they use is told beside it.
 """
 
@@ -50,6 +53,9 @@ def train(model: str, seconds: str, how: str) -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     torch.set_num_threads(1)
+    if model == "nothing":
+        print(json.dumps(_nothing(float(seconds), _turns())))
+        return
     layers, width, tokens = MODELS[model]
     block = nn.TransformerEncoderLayer(width, 4, 4 * width, batch_first=True)
     network = nn.TransformerEncoder(block, layers, enable_nested_tensor=False)
@@ -64,6 +70,26 @@ def train(model: str, seconds: str, how: str) -> None:
         optimizer.zero_grad()
         marks.append(time.process_time())
     print(json.dumps([after - before for before, after in itertools.pairwise(marks[_WARM:])]))
+
+
+def _nothing(seconds: float, turn: Callable[[int], None]) -> list[float]:
+    """CPU seconds of a step of one number, each the mean over a hundred; hooks go and come as in any other script."""
+    import torch
+
+    parameter = torch.nn.Parameter(torch.ones(1))
+    parameter.grad = torch.ones(1)
+    optimizer = torch.optim.SGD([parameter], lr=1e-9)
+    for _ in range(100):
+        optimizer.step()
+    found: list[float] = []
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        turn(len(found))
+        begun = time.process_time()
+        for _ in range(100):
+            optimizer.step()
+        found.append((time.process_time() - begun) / 100)
+    return found
 
 
 def _turns() -> Callable[[int], None]:
@@ -135,6 +161,9 @@ def _beside(used: Used, seconds: str, folder: Path) -> str:
 
 def main(seconds: str = "120", *models: str) -> int:
     is_met = True
+    with tempfile.TemporaryDirectory() as folder:
+        without_s, with_s, _ = hooks("nothing", "10", Path(folder))
+    print(f"the hooks by themselves: {(with_s - without_s) * 1e6:.1f} µs a step, its journal included")
     print(f"{'model':8} {'':8} {'without':>10} {'with':>10} {'ratio':>7} {'at most':>8}")
     for model in models or MODELS:
         for measure in (hooks, cycling):
