@@ -31,7 +31,7 @@
 # min_ranks = 4
 # arguments = ["--spec", "fsdp-tp", "--tensor", "2"]
 # ///
-"""Trains the transformer with JAX pjit, today's ``jax.jit`` with shardings, over a mesh of two axes.
+"""Trains a model with JAX pjit, today's ``jax.jit`` with shardings, over a mesh of two axes.
 
     python workloads/jax_pjit.py --devices 4 --model tiny --steps 5
     python workloads/jax_pjit.py --devices 4 --model tiny --steps 5 --spec dp
@@ -53,11 +53,11 @@ import jax.numpy as jnp
 import optax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec  # parallel
 
+from batches import micro_batches
 from devices import jax_compiler_options, jax_devices  # parallel
 from injecting import JaxFaults
-from models.flax_transformer import Transformer
+from models.flax_models import build
 from options import Options, by_hand, check, settled  # parallel
-from tokens import micro_batches
 from watching import Watch
 
 SPLIT_DIMS = {"qkv": 1, "out": 0, "up": 1, "down": 0, "embedding": 0}  # parallel
@@ -91,37 +91,37 @@ def train(options: Options, watch: Watch) -> list[float]:
     mesh = jax.make_mesh(sizes, ("data", "tensor"), (AxisType.Auto,) * 2, devices=jax_devices(options))  # parallel
     replicated = NamedSharding(mesh, PartitionSpec())  # parallel
 
-    model = Transformer(options)
+    model = build(options)
     adamw = optax.adamw(options.lr, b1=0.9, b2=0.95, weight_decay=0.1)
     faults = JaxFaults(options)
 
     def init(key: jax.Array) -> tuple[Any, Any]:
-        params = model.init(key, jnp.zeros((1, options.seq + 1), jnp.int32))
+        params = model.init(key)
         return params, adamw.init(params)
 
-    def update(params: Any, opt_state: Any, batch: jax.Array) -> tuple[Any, Any, jax.Array]:
+    def update(params: Any, opt_state: Any, batch: Any) -> tuple[Any, Any, jax.Array]:
         step_key = jax.random.fold_in(key, optax.tree.get(opt_state, "count"))
         loss, gradients = accumulate_gradients(params, batch, step_key)
         with jax.named_scope("optimizer"):
             updates, opt_state = adamw.update(gradients, opt_state, params)
             return optax.apply_updates(params, updates), opt_state, loss
 
-    def accumulate_gradients(params: Any, batch: jax.Array, key: jax.Array) -> Any:
-        def add(total: Any, micro_batch: tuple[jax.Array, jax.Array]) -> tuple[Any, None]:
-            tokens, key = micro_batch
-            part = jax.value_and_grad(loss_of)(params, tokens, key)  # parallel
+    def accumulate_gradients(params: Any, batch: Any, key: jax.Array) -> Any:
+        def add(total: Any, part_of_batch: tuple[Any, jax.Array]) -> tuple[Any, None]:
+            micro_batch, key = part_of_batch
+            part = jax.value_and_grad(loss_of)(params, micro_batch, key)  # parallel
             return jax.tree.map(lambda t, p: t + p / options.accumulate, total, part), None
 
         nothing = jnp.zeros(()), jax.tree.map(jnp.zeros_like, params)
         return jax.lax.scan(add, nothing, (batch, jax.random.split(key, options.accumulate)))[0]
 
-    def loss_of(params: Any, tokens: jax.Array, key: jax.Array) -> jax.Array:  # parallel
+    def loss_of(params: Any, micro_batch: Any, key: jax.Array) -> jax.Array:  # parallel
         # Parameters are gathered where they are used; left to itself, the compiler splits the activations as well.
         whole = jax.tree_util.tree_map_with_path(partial(used, mesh), params)  # parallel
         gathered = jax.lax.with_sharding_constraint(params, whole)  # parallel
-        return model.apply(gathered, tokens, rngs={"dropout": key})  # parallel
+        return model.loss(gathered, micro_batch, key)  # parallel
 
-    def fetch(step: int) -> jax.Array:
+    def fetch(step: int) -> tuple[jax.Array, ...]:
         batch = micro_batches(options, step)
         return jax.device_put(batch, NamedSharding(mesh, PartitionSpec(None, "data")))  # parallel
 

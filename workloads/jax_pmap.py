@@ -8,7 +8,7 @@
 # framework = "jax"
 # launch = "process"
 # ///
-"""Trains the transformer with JAX pmap: every device holds the whole model, and gradients are averaged.
+"""Trains a model with JAX pmap: every device holds the whole model, and gradients are averaged.
 
     python workloads/jax_pmap.py --devices 4 --model tiny --steps 5
 
@@ -26,11 +26,11 @@ import jax.numpy as jnp
 import numpy as np  # parallel
 import optax
 
+from batches import micro_batches
 from devices import jax_compiler_options, jax_devices  # parallel
 from injecting import JaxFaults
-from models.flax_transformer import Transformer
+from models.flax_models import build
 from options import Options, by_hand, check
-from tokens import micro_batches
 from watching import Watch
 
 
@@ -40,33 +40,33 @@ def train(options: Options, watch: Watch) -> list[float]:
     check(options, ranks, "pmap")  # parallel
     devices = jax_devices(options)  # parallel
 
-    model = Transformer(options)
+    model = build(options)
     adamw = optax.adamw(options.lr, b1=0.9, b2=0.95, weight_decay=0.1)
     faults = JaxFaults(options)
 
     def init(key: jax.Array) -> tuple[Any, Any]:
-        params = model.init(key, jnp.zeros((1, options.seq + 1), jnp.int32))
+        params = model.init(key)
         return params, adamw.init(params)
 
-    def update(params: Any, opt_state: Any, batch: jax.Array) -> tuple[Any, Any, jax.Array]:
+    def update(params: Any, opt_state: Any, batch: Any) -> tuple[Any, Any, jax.Array]:
         key = jax.random.fold_in(keys[jax.lax.axis_index("data")], optax.tree.get(opt_state, "count"))  # parallel
         loss, gradients = faults.averaged(accumulate_gradients(params, batch, key), jax.lax.pmean, "data")  # parallel
         with jax.named_scope("optimizer"):
             updates, opt_state = adamw.update(gradients, opt_state, params)
             return optax.apply_updates(params, updates), opt_state, loss
 
-    def accumulate_gradients(params: Any, batch: jax.Array, key: jax.Array) -> Any:
-        def add(total: Any, micro_batch: tuple[jax.Array, jax.Array]) -> tuple[Any, None]:
-            tokens, key = micro_batch
-            part = jax.value_and_grad(model.apply)(params, tokens, rngs={"dropout": key})
+    def accumulate_gradients(params: Any, batch: Any, key: jax.Array) -> Any:
+        def add(total: Any, part_of_batch: tuple[Any, jax.Array]) -> tuple[Any, None]:
+            micro_batch, key = part_of_batch
+            part = jax.value_and_grad(model.loss)(params, micro_batch, key)
             return jax.tree.map(lambda t, p: t + p / options.accumulate, total, part), None
 
         nothing = jnp.zeros(()), jax.tree.map(jnp.zeros_like, params)
         return jax.lax.scan(add, nothing, (batch, jax.random.split(key, options.accumulate)))[0]
 
-    def fetch(step: int) -> jax.Array:
+    def fetch(step: int) -> tuple[jax.Array, ...]:
         batch = [micro_batches(options, step, rank, ranks) for rank in range(ranks)]  # parallel
-        return np.stack(batch)  # parallel
+        return jax.tree.map(lambda *slices: np.stack(slices), *batch)  # parallel
 
     key = jax.random.key(options.seed)
     params, opt_state = jax.pmap(init, devices=devices)(jnp.broadcast_to(key, ranks))  # parallel

@@ -12,8 +12,10 @@ from dataclasses import Field, dataclass, field, fields, replace
 from math import inf
 from typing import Any, NoReturn, TypeVar
 
+import families
 import faults
 import pipelines
+import sizes
 from degrees import check_degrees, data_ranks, settled
 from refusals import OptionError
 from variants import check_kind, check_variant, notes
@@ -34,12 +36,20 @@ def _option(about: str, *choices: str, default: Any) -> Any:
 class Options:
     """One training run. The defaults are those of the preset ``tiny``; every field is also a flag."""
 
-    model: str = _option("preset that gives the other defaults: tiny, 125m, 350m or 1.3b", default="tiny")
-    layers: int = _option("transformer blocks", default=4)
-    width: int = _option("features per token", default=256)
+    model: str = _option(
+        "preset that gives the other defaults (tiny, 125m, 350m, 1.3b, moe, resnet50, mlp), or a factory of your own, "
+        "package.module:factory",
+        default="tiny",
+    )
+    layers: int = _option("transformer blocks, or hidden layers of the MLP", default=4)
+    width: int = _option("features per token, per hidden layer, or per pixel after ResNet's stem", default=256)
     heads: int = _option("attention heads; they divide the width", default=4)
     vocab: int = _option("distinct tokens", default=2048)
     seq: int = _option("tokens per sample", default=64)
+    experts: int = _option("MLPs per block, of which a router picks some for each token; 1 for no mixture", default=1)
+    top_k: int = _option("experts that a token goes to", default=1)
+    image: int = _option("pixels along a side of an image", default=32)
+    classes: int = _option("classes of images", default=10)
     batch: int = _option("samples per step over all ranks together", default=8)
     steps: int = _option("training steps", default=60)
     lr: float = _option("learning rate of AdamW", default=1e-3)
@@ -78,7 +88,17 @@ class Options:
         "where to train; auto takes GPUs if there are any", "auto", "cpu", "cuda", "gpu", default="auto"
     )
     compile: bool = _option("torch: compile the model with torch.compile", default=False)
-    data: str = _option("where tokens come from", "synthetic", default="synthetic")
+    wrap: str = _option(
+        "torch: the modules that FSDP gathers one by one: auto, a class's name, or size:MILLIONS of parameters",
+        default="auto",
+    )
+    data: str = _option(
+        "where samples come from: drawn at random, Python's own manual as bytes, or scikit-learn's digits",
+        "synthetic",
+        "text",
+        "digits",
+        default="synthetic",
+    )
     inject: str = _option(
         f"faults to put in, as NAME or NAME:AMOUNT with commas between: {', '.join(faults.KINDS)}",
         default="",
@@ -92,16 +112,24 @@ PRESETS: dict[str, Options] = {
     "125m": replace(_GPT, model="125m", layers=12, width=768, heads=12),
     "350m": replace(_GPT, model="350m", layers=24, width=1024, heads=16),
     "1.3b": replace(_GPT, model="1.3b", layers=24, width=2048, heads=16, lr=2e-4),
+    "moe": Options(model="moe", experts=8, top_k=2),
+    "resnet50": Options(model="resnet50", width=64, image=64, classes=1000, batch=16),
+    "mlp": Options(model="mlp", width=1024, batch=64),
 }
 
 
 def parse(argv: Sequence[str] | None = None) -> Options:
     """The options of a command line (``sys.argv`` by default). OptionError: an unknown flag or an unreadable value.
 
-    An unknown preset passes here, with the numbers of ``tiny``, and is refused by :func:`check`.
+    An unknown preset passes here, with the numbers of ``tiny``, and is refused by :func:`check`. So has a model of the
+    user's own, of which steps, batch and learning rate are all that it makes use of.
     """
     given = vars(_parser().parse_args(argv))
-    return _with_faults(replace(PRESETS.get(given.get("model", "tiny"), PRESETS["tiny"]), **given))
+    return _with_faults(replace(_preset(given.get("model", "tiny")), **given))
+
+
+def _preset(model: str) -> Options:
+    return PRESETS.get(model) or replace(PRESETS["tiny"], model=model)
 
 
 def _with_faults(options: Options) -> Options:
@@ -117,7 +145,7 @@ def _with_faults(options: Options) -> Options:
 
 def arguments(options: Options) -> list[str]:
     """The shortest command line that :func:`parse` reads back as these options."""
-    preset = PRESETS[options.model]
+    preset = _preset(options.model)
     line = ["--model", options.model]
     for option in fields(Options):
         value = getattr(options, option.name)
@@ -131,9 +159,11 @@ def check(options: Options, ranks: int, strategy: str = "") -> None:
 
     With the name of a ``strategy`` it also refuses faults that make no sense there.
     """
-    if options.model not in PRESETS:
-        raise OptionError(f"There is no model {options.model!r}.", f"The presets are {', '.join(PRESETS)}.")
+    if options.model not in PRESETS and not families.is_own(options.model):
+        hint = f"The presets are {', '.join(PRESETS)}; a model of your own is package.module:factory."
+        raise OptionError(f"There is no model {options.model!r}.", hint)
     _check_values(options)
+    families.check_family(options)
     if ranks < 1:
         raise OptionError(f"{ranks} ranks cannot train anything.", "Ask for one rank or more.")
     if options.width % options.heads:
@@ -154,6 +184,7 @@ def check(options: Options, ranks: int, strategy: str = "") -> None:
     if options.replicas > 1:
         _check_replicas(options, ranks)
     if strategy:
+        check_strategy(options, strategy, ranks)
         check_faults(options, strategy, ranks)
 
 
@@ -169,6 +200,11 @@ def check_faults(options: Options, strategy: str, ranks: int) -> None:
     """Refuses faults that a strategy cannot have. OptionError says why, and where they can be injected."""
     micro_samples = options.batch // (data_ranks(options, ranks) * options.accumulate)
     faults.refuse_misfits(options.inject, strategy, ranks, steps=options.steps, micro_samples=micro_samples)
+
+
+def check_strategy(options: Options, strategy: str, ranks: int) -> None:
+    """Refuses a model that a strategy cannot train. OptionError says why."""
+    families.check_strategy(options, strategy, ranks)
 
 
 def fault_words(options: Options) -> list[str]:
@@ -196,9 +232,18 @@ def counted_samples(options: Options, rank: int = 0, ranks: int = 1) -> int:
 
 
 def parameter_count(options: Options) -> int:
-    """Trainable numbers in the model. The embedding, also the output layer, counts once."""
-    per_block = 12 * options.width**2 + 2 * options.width
-    return options.layers * per_block + (options.vocab + options.seq + 1) * options.width
+    """Trainable numbers in the model; 0 where only the model itself can tell. A tied embedding counts once."""
+    return sizes.parameters(options)
+
+
+def flop_per_sample(options: Options) -> tuple[int, str]:
+    """What training on a sample computes, and how that is counted; (0, "") where it is counted in another way."""
+    return sizes.flop_per_sample(options)
+
+
+def sequence_length(options: Options) -> int:
+    """Tokens of a sample; 0 where samples are no sequences."""
+    return options.seq if families.has_tokens(options) else 0
 
 
 def by_hand(train: Callable[[Options, Watch], Any], watch: Watch) -> None:
@@ -215,7 +260,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(allow_abbrev=False, argument_default=argparse.SUPPRESS, description="Train a small transformer.")
+    parser = _Parser(allow_abbrev=False, argument_default=argparse.SUPPRESS, description="Train a small model.")
     for option in fields(Options):
         flag, about = _flag(option), option.metadata["help"]
         if isinstance(option.default, bool):

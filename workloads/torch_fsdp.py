@@ -15,7 +15,7 @@
 # launch = "torchrun"
 # arguments = ["--replicas", "2"]
 # ///
-"""Trains the transformer with PyTorch FSDP2: a rank holds a shard of each parameter, and gathers them block by block.
+"""Trains a model with PyTorch FSDP2: a rank holds a shard of each parameter, and gathers them block by block.
 
     torchrun --standalone --nproc_per_node 2 workloads/torch_fsdp.py --model tiny --steps 5
     torchrun --standalone --nproc_per_node 4 workloads/torch_fsdp.py --model tiny --steps 5 --replicas 2
@@ -34,11 +34,11 @@ import torch.distributed as dist  # parallel
 from torch.distributed.device_mesh import init_device_mesh  # parallel
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard  # parallel
 
+from batches import micro_batches
 from devices import torch_device, torchrun_ranks  # parallel
 from injecting import TorchFaults
-from models.torch_transformer import Transformer
+from models.torch_models import build, on_device, units
 from options import Options, by_hand, check
-from tokens import micro_batches
 from watching import Watch
 
 
@@ -51,10 +51,10 @@ def train(options: Options, watch: Watch) -> list[float]:
 
     torch.manual_seed(options.seed)
     with device:
-        model = Transformer(options)
+        model = build(options)
     if options.compile:
-        for block in model.blocks:
-            block.compile()
+        for unit in units(model, options):
+            unit.compile()
     # Each rank drops out features of its own.
     torch.manual_seed(options.seed + rank)  # parallel
     shape = (options.replicas, ranks // options.replicas) if options.replicas > 1 else (ranks,)  # parallel
@@ -63,22 +63,22 @@ def train(options: Options, watch: Watch) -> list[float]:
     bf16 = torch.bfloat16 if options.precision == "bf16" else None  # parallel
     policy = MixedPrecisionPolicy(param_dtype=bf16, reduce_dtype=torch.float32)  # parallel
     # Every rank has drawn the whole model, so that losses equal those of DDP; each now keeps its shard.
-    for block in model.blocks:  # parallel
-        fully_shard(block, mesh=mesh, mp_policy=policy, reshard_after_forward=options.reshard)  # parallel
-    # What no block holds is needed from the start of the backward pass on, so it stays gathered.
+    for unit in units(model, options):  # parallel
+        fully_shard(unit, mesh=mesh, mp_policy=policy, reshard_after_forward=options.reshard)  # parallel
+    # What no unit holds is needed from the start of the backward pass on, so it stays gathered.
     fully_shard(model, mesh=mesh, mp_policy=policy, reshard_after_forward=False)  # parallel
     fused = device.type == "cuda"
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, betas=(0.9, 0.95), weight_decay=0.1, fused=fused)
     faults = TorchFaults(options, model, device)
 
-    def fetch(step: int) -> torch.Tensor:
+    def fetch(step: int) -> tuple[torch.Tensor, ...]:
         batch = micro_batches(options, step, rank, ranks)  # parallel
-        return torch.from_numpy(batch).to(device, torch.long)
+        return on_device(batch, device)
 
-    def accumulate_gradients(batch: torch.Tensor) -> torch.Tensor:
+    def accumulate_gradients(batch: tuple[torch.Tensor, ...]) -> torch.Tensor:
         loss = torch.zeros((), device=device)
-        for tokens in batch:
-            part = model(tokens) / options.accumulate
+        for micro_batch in zip(*batch, strict=True):
+            part = model(*micro_batch) / options.accumulate
             part.backward()
             loss += part.detach()
         return loss

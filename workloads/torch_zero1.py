@@ -8,7 +8,7 @@
 # framework = "torch"
 # launch = "torchrun"
 # ///
-"""Trains the transformer with PyTorch DDP and ZeroRedundancyOptimizer: optimizer state is kept once over all ranks.
+"""Trains a model with PyTorch DDP and ZeroRedundancyOptimizer: optimizer state is kept once over all ranks.
 
     torchrun --standalone --nproc_per_node 2 workloads/torch_zero1.py --model tiny --steps 5
 
@@ -26,11 +26,11 @@ import torch.distributed as dist  # parallel
 from torch.distributed.optim import ZeroRedundancyOptimizer  # parallel
 from torch.nn.parallel import DistributedDataParallel  # parallel
 
+from batches import micro_batches
 from devices import torch_device, torchrun_ranks  # parallel
 from injecting import TorchFaults
-from models.torch_transformer import Transformer
+from models.torch_models import build, on_device, units
 from options import Options, by_hand, check
-from tokens import micro_batches
 from watching import Watch
 
 
@@ -43,10 +43,10 @@ def train(options: Options, watch: Watch) -> list[float]:
 
     torch.manual_seed(options.seed)
     with device:
-        model = Transformer(options)
+        model = build(options)
     if options.compile:
-        for block in model.blocks:
-            block.compile()
+        for unit in units(model, options):
+            unit.compile()
     # Each rank drops out features of its own.
     torch.manual_seed(options.seed + rank)  # parallel
     model = DistributedDataParallel(model, bucket_cap_mb=options.bucket_mb, gradient_as_bucket_view=True)  # parallel
@@ -55,17 +55,17 @@ def train(options: Options, watch: Watch) -> list[float]:
     optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW, **adamw)  # parallel
     faults = TorchFaults(options, model, device)
 
-    def fetch(step: int) -> torch.Tensor:
+    def fetch(step: int) -> tuple[torch.Tensor, ...]:
         batch = micro_batches(options, step, rank, ranks)  # parallel
-        return torch.from_numpy(batch).to(device, torch.long)
+        return on_device(batch, device)
 
-    def accumulate_gradients(batch: torch.Tensor) -> torch.Tensor:
+    def accumulate_gradients(batch: tuple[torch.Tensor, ...]) -> torch.Tensor:
         loss = torch.zeros((), device=device)
-        for number, tokens in enumerate(batch, start=1):  # parallel
+        for number, micro_batch in enumerate(zip(*batch, strict=True), start=1):  # parallel
             # Gradients are averaged once per step, with the last micro-batch.
             with nullcontext() if number == options.accumulate else model.no_sync():  # parallel
                 with torch.autocast(device.type, torch.bfloat16, enabled=options.precision == "bf16"):
-                    part = model(tokens) / options.accumulate
+                    part = model(*micro_batch) / options.accumulate
                 part.backward()
             loss += part.detach()
         return loss

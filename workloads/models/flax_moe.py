@@ -1,0 +1,104 @@
+"""The transformer as a mixture of experts in flax, for one device: it knows nothing of meshes."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax import linen as nn
+from jax import Array
+
+from models.flax_transformer import WEIGHTS, Attention, compute_dtype, dense, embed, norm
+from options import Options
+
+BALANCE = 0.01
+"""What uneven use of the experts weighs in the loss (Fedus et al. 2021)."""
+
+
+class Experts(nn.Module):
+    """Two-layer MLPs side by side, each for the rows that were sent to it."""
+
+    options: Options
+
+    @nn.compact
+    def __call__(self, rows: Array, counts: Array) -> Array:
+        """``[samples, rows, width]`` in the order of their experts, and ``[samples, experts]`` how many each has."""
+        options, dtype = self.options, compute_dtype(self.options)
+        width, experts = options.width, options.experts
+        residual = nn.initializers.normal(0.02 / (2 * options.layers) ** 0.5)
+        up = self.param("up", WEIGHTS, (experts, width, 4 * width)).astype(dtype)
+        down = self.param("down", residual, (experts, 4 * width, width)).astype(dtype)
+
+        def of_sample(rows: Array, counts: Array) -> Array:
+            hidden = nn.gelu(jax.lax.ragged_dot(rows, up, counts), approximate=True)
+            return jax.lax.ragged_dot(hidden, down, counts)
+
+        return jax.vmap(of_sample)(rows.astype(dtype), counts)
+
+
+class Mixture(nn.Module):
+    """A router, and the experts that it picks for each token."""
+
+    options: Options
+
+    @nn.compact
+    def __call__(self, x: Array) -> tuple[Array, Array]:
+        """``[samples, tokens, width]`` → the same of the experts' outputs, and how unevenly they were used."""
+        experts, top_k = self.options.experts, self.options.top_k
+        scores = jax.nn.softmax(dense(self.options, experts, name="router")(x).astype(jnp.float32))
+        weights, chosen = jax.lax.top_k(scores, top_k)
+        # Rows go to the experts in the order of these, sample by sample, and come back into that of their tokens.
+        expert = chosen.reshape(len(x), -1)
+        order = jnp.argsort(expert, axis=1)
+        counts = jax.nn.one_hot(expert, experts, dtype=jnp.int32).sum(1)
+        rows = jnp.take_along_axis(x, order[..., None] // top_k, axis=1)
+        made = Experts(self.options, name="experts")(rows, counts)
+        made = jnp.take_along_axis(made, jnp.argsort(order, axis=1)[..., None], axis=1)
+        weights = weights / weights.sum(-1, keepdims=True)
+        mixed = (made.reshape(*chosen.shape, -1) * weights[..., None]).sum(2)
+        return mixed.astype(x.dtype), unevenness(scores, chosen)
+
+
+def unevenness(scores: Array, chosen: Array) -> Array:
+    """1 where all experts are used alike, up to their number; of each sequence by itself, so that slices add up.
+
+    ``scores`` are ``[samples, tokens, experts]``, of which ``chosen``, ``[samples, tokens, top_k]``, were picked.
+    DeepSeek-V3, equations 17 to 20.
+    """
+    experts, top_k = scores.shape[-1], chosen.shape[-1]
+    picked = jax.nn.one_hot(chosen, experts).sum(2).mean(1) * experts / top_k
+    return (picked * scores.mean(1)).sum(-1).mean()
+
+
+class MoeBlock(nn.Module):
+    """Attention, then a mixture of experts, each added to the residual stream."""
+
+    options: Options
+
+    @nn.compact
+    def __call__(self, x: Array) -> tuple[Array, Array]:
+        dropout = nn.Dropout(self.options.dropout, deterministic=not self.options.dropout)
+        x = x + dropout(Attention(self.options, name="attention")(norm(self.options, "attention_norm")(x)))
+        mixed, uneven = Mixture(self.options, name="mixture")(norm(self.options, "mlp_norm")(x))
+        return x + dropout(mixed), uneven
+
+
+class MoeTransformer(nn.Module):
+    """Tokens in, mean loss out."""
+
+    options: Options
+
+    @nn.compact
+    def __call__(self, tokens: Array) -> Array:
+        """``[samples, seq + 1]`` tokens → the mean cross-entropy of each token given those before it, and balance."""
+        options = self.options
+        inputs, targets = tokens[:, :-1], tokens[:, 1:]
+        embedding = embed(options, options.vocab, "embedding")
+        x = embedding(inputs) + embed(options, options.seq, "positions")(jnp.arange(inputs.shape[1]))
+        block, uneven = nn.remat(MoeBlock) if options.checkpoint_activations else MoeBlock, jnp.zeros(())
+        for number in range(options.layers):
+            x, more = block(options, name=f"blocks_{number}")(x)
+            uneven = uneven + more
+        logits = embedding.attend(norm(options, "norm")(x))
+        losses = optax.softmax_cross_entropy_with_integer_labels(logits.astype(jnp.float32), targets)
+        return losses.mean() + BALANCE * uneven / options.layers
