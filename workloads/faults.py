@@ -17,8 +17,8 @@ _SHARDED = ("fsdp", "fsdp1", "hsdp")
 _TENSOR = ("tp", "fsdp-tp")
 _PIPELINES = ("pp-gpipe", "pp-1f1b", "pp-interleaved")
 _PJIT = ("pjit", "pjit-dp", "pjit-tp", "pjit-2d")
-_JAX = ("pmap", "shard-map", *_PJIT, "shard-map-fsdp", "jax-pp")
-STRATEGIES = ("ddp", "zero1", *_SHARDED, *_TENSOR, "cp", "dp", *_PIPELINES, *_JAX, "torch-single", "jax-single")
+_JAX = ("pmap", "shard-map", *_PJIT, "shard-map-fsdp", "jax-pp", "jax-ep")
+STRATEGIES = ("ddp", "zero1", *_SHARDED, *_TENSOR, "cp", "dp", *_PIPELINES, "ep", *_JAX, "torch-single", "jax-single")
 _PLACED = "the compiler places its collectives"
 _OTHER_LAYERS = dict.fromkeys((*_PIPELINES, "jax-pp"), "its ranks hold different layers")
 _SAME_BATCH = dict.fromkeys(_PIPELINES, "all stages work on the same micro-batches")
@@ -86,7 +86,9 @@ KINDS: dict[str, Kind] = {
         "the sequences of each such step are shorter than any before, and the step is compiled again for them",
         "steps",
         5.0,
-        dict.fromkeys(("ddp", "zero1", *_SHARDED, *_TENSOR, "cp", "dp", *_PIPELINES, "torch-single"), _FOR_ONE_SHAPE),
+        dict.fromkeys(
+            ("ddp", "zero1", *_SHARDED, *_TENSOR, "cp", "dp", *_PIPELINES, "ep", "torch-single"), _FOR_ONE_SHAPE
+        ),
     ),
 }
 

@@ -18,7 +18,7 @@ from models.jax_own import own_functions
 from options import Options
 from sizes import CHANNELS
 
-_MODULES: dict[str, Callable[[Options], nn.Module]] = {
+_MODULES: dict[str, Callable[..., nn.Module]] = {
     TRANSFORMER: Transformer,
     MOE: MoeTransformer,
     RESNET: ResNet50,
@@ -34,12 +34,12 @@ class Model:
     loss: Callable[[Any, tuple[jax.Array, ...], jax.Array], jax.Array]
 
 
-def build(options: Options) -> Model:
-    """The model that is asked for. It knows nothing of meshes."""
+def build(options: Options, **parts: Any) -> Model:
+    """The model that is asked for, with ``parts`` of it made in another way. By itself it knows nothing of meshes."""
     kind = family(options)
     if kind == OWN:
         return Model(*own_functions(options))
-    module = _MODULES[kind](options)
+    module = _MODULES[kind](options, **parts)
     inputs = _zeros(options, is_images=kind in ON_IMAGES)
 
     def init(key: jax.Array) -> Any:

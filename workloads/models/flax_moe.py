@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import optax
@@ -20,11 +22,14 @@ class Experts(nn.Module):
 
     options: Options
 
-    @nn.compact
     def __call__(self, rows: Array, counts: Array) -> Array:
         """``[samples, rows, width]`` in the order of their experts, and ``[samples, experts]`` how many each has."""
-        options, dtype = self.options, compute_dtype(self.options)
-        width, experts = options.width, options.experts
+        return self.compute(rows, counts, self.options.experts)
+
+    @nn.compact
+    def compute(self, rows: Array, counts: Array, experts: int) -> Array:
+        """The same of as many experts as this device holds. Rows beyond the counts come out as anything."""
+        options, dtype, width = self.options, compute_dtype(self.options), self.options.width
         residual = nn.initializers.normal(0.02 / (2 * options.layers) ** 0.5)
         up = self.param("up", WEIGHTS, (experts, width, 4 * width)).astype(dtype)
         down = self.param("down", residual, (experts, 4 * width, width)).astype(dtype)
@@ -40,6 +45,7 @@ class Mixture(nn.Module):
     """A router, and the experts that it picks for each token."""
 
     options: Options
+    make_experts: Callable[..., nn.Module] = Experts
 
     @nn.compact
     def __call__(self, x: Array) -> tuple[Array, Array]:
@@ -52,7 +58,7 @@ class Mixture(nn.Module):
         order = jnp.argsort(expert, axis=1)
         counts = jax.nn.one_hot(expert, experts, dtype=jnp.int32).sum(1)
         rows = jnp.take_along_axis(x, order[..., None] // top_k, axis=1)
-        made = Experts(self.options, name="experts")(rows, counts)
+        made = self.make_experts(self.options, name="experts")(rows, counts)
         made = jnp.take_along_axis(made, jnp.argsort(order, axis=1)[..., None], axis=1)
         weights = weights / weights.sum(-1, keepdims=True)
         mixed = (made.reshape(*chosen.shape, -1) * weights[..., None]).sum(2)
@@ -74,19 +80,21 @@ class MoeBlock(nn.Module):
     """Attention, then a mixture of experts, each added to the residual stream."""
 
     options: Options
+    make_experts: Callable[..., nn.Module] = Experts
 
     @nn.compact
     def __call__(self, x: Array) -> tuple[Array, Array]:
         dropout = nn.Dropout(self.options.dropout, deterministic=not self.options.dropout)
         x = x + dropout(Attention(self.options, name="attention")(norm(self.options, "attention_norm")(x)))
-        mixed, uneven = Mixture(self.options, name="mixture")(norm(self.options, "mlp_norm")(x))
+        mixed, uneven = Mixture(self.options, self.make_experts, name="mixture")(norm(self.options, "mlp_norm")(x))
         return x + dropout(mixed), uneven
 
 
 class MoeTransformer(nn.Module):
-    """Tokens in, mean loss out."""
+    """Tokens in, mean loss out. ``make_experts`` makes what takes the rows of a block's experts."""
 
     options: Options
+    make_experts: Callable[..., nn.Module] = Experts
 
     @nn.compact
     def __call__(self, tokens: Array) -> Array:
@@ -97,7 +105,7 @@ class MoeTransformer(nn.Module):
         x = embedding(inputs) + embed(options, options.seq, "positions")(jnp.arange(inputs.shape[1]))
         block, uneven = nn.remat(MoeBlock) if options.checkpoint_activations else MoeBlock, jnp.zeros(())
         for number in range(options.layers):
-            x, more = block(options, name=f"blocks_{number}")(x)
+            x, more = block(options, self.make_experts, name=f"blocks_{number}")(x)
             uneven = uneven + more
         logits = embedding.attend(norm(options, "norm")(x))
         losses = optax.softmax_cross_entropy_with_integer_labels(logits.astype(jnp.float32), targets)
