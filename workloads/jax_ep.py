@@ -13,8 +13,8 @@
     python workloads/jax_ep.py --devices 4 --model moe --steps 5
 
 In every block a device sends each token to the devices that hold its experts, and gets back what they made of it. XLA's
-arrays have fixed sizes and no token is to be dropped, so each pair of devices exchanges as many rows as could come; what
-is not used of them is zero. The gradients of what is replicated are averaged; those of an expert are whole on its device.
+arrays have fixed sizes and no token is to be dropped, so each pair of devices exchanges as many rows as could come,
+most of them zeros. The gradients of what is replicated are averaged; those of an expert are whole on its device.
 """
 
 from __future__ import annotations
@@ -40,22 +40,21 @@ class SpreadExperts(Experts):  # parallel
     """A device's share of the experts, which has the rows of all devices that were sent to them."""
 
     def __call__(self, rows: jax.Array, counts: jax.Array) -> jax.Array:  # parallel
-        devices, (samples, count, width) = self.options.devices, rows.shape  # parallel
-        share, most = self.options.experts // devices, samples * count  # parallel
-        numbers = jnp.arange(self.options.experts)  # parallel
-        expert = jax.vmap(lambda of: jnp.repeat(numbers, of, total_repeat_length=count))(counts).ravel()  # parallel
+        devices, (most, width) = self.options.devices, rows.shape  # parallel
+        share = self.options.experts // devices  # parallel
+        expert = jnp.repeat(jnp.arange(len(counts)), counts, total_repeat_length=most)  # parallel
         home = expert // share  # parallel
         # A row's place among those that go to the same device.
         place = (jax.nn.one_hot(home, devices, dtype=jnp.int32).cumsum(0) - 1)[jnp.arange(most), home]  # parallel
-        sent = jnp.zeros((devices, most, width), rows.dtype).at[home, place].set(rows.reshape(most, width))  # parallel
+        sent = jnp.zeros((devices, most, width), rows.dtype).at[home, place].set(rows)  # parallel
         wanted = jnp.full((devices, most), share).at[home, place].set(expert % share)  # parallel
         exchange = partial(jax.lax.all_to_all, axis_name="data", split_axis=0, concat_axis=0)  # parallel
         arrived, asked = exchange(sent).reshape(-1, width), exchange(wanted).ravel()  # parallel
         order = jnp.argsort(asked)  # parallel
         own = jax.nn.one_hot(asked, share, dtype=jnp.int32).sum(0)  # parallel
-        made = self.compute(arrived[None, order], own[None], share)[0]  # parallel
+        made = self.compute(arrived[order], own, share)  # parallel
         back = exchange(made[jnp.argsort(order)].reshape(devices, most, -1))  # parallel
-        return back[home, place].reshape(samples, count, -1)  # parallel
+        return back[home, place]  # parallel
 
 
 def train(options: Options, watch: Watch) -> list[float]:

@@ -23,22 +23,18 @@ class Experts(nn.Module):
     options: Options
 
     def __call__(self, rows: Array, counts: Array) -> Array:
-        """``[samples, rows, width]`` in the order of their experts, and ``[samples, experts]`` how many each has."""
+        """``[rows, width]`` in the order of their experts, and ``[experts]`` how many each has → as many rows."""
         return self.compute(rows, counts, self.options.experts)
 
     @nn.compact
     def compute(self, rows: Array, counts: Array, experts: int) -> Array:
-        """The same of as many experts as this device holds. Rows beyond the counts come out as anything."""
+        """The same of as many experts as this device holds. Rows beyond the counts belong to none."""
         options, dtype, width = self.options, compute_dtype(self.options), self.options.width
         residual = nn.initializers.normal(0.02 / (2 * options.layers) ** 0.5)
         up = self.param("up", WEIGHTS, (experts, width, 4 * width)).astype(dtype)
         down = self.param("down", residual, (experts, 4 * width, width)).astype(dtype)
-
-        def of_sample(rows: Array, counts: Array) -> Array:
-            hidden = nn.gelu(jax.lax.ragged_dot(rows, up, counts), approximate=True)
-            return jax.lax.ragged_dot(hidden, down, counts)
-
-        return jax.vmap(of_sample)(rows.astype(dtype), counts)
+        hidden = nn.gelu(jax.lax.ragged_dot(rows.astype(dtype), up, counts), approximate=True)
+        return jax.lax.ragged_dot(hidden, down, counts)
 
 
 class Mixture(nn.Module):
@@ -53,13 +49,12 @@ class Mixture(nn.Module):
         experts, top_k = self.options.experts, self.options.top_k
         scores = jax.nn.softmax(dense(self.options, experts, name="router")(x).astype(jnp.float32))
         weights, chosen = jax.lax.top_k(scores, top_k)
-        # Rows go to the experts in the order of these, sample by sample, and come back into that of their tokens.
-        expert = chosen.reshape(len(x), -1)
-        order = jnp.argsort(expert, axis=1)
-        counts = jax.nn.one_hot(expert, experts, dtype=jnp.int32).sum(1)
-        rows = jnp.take_along_axis(x, order[..., None] // top_k, axis=1)
-        made = self.make_experts(self.options, name="experts")(rows, counts)
-        made = jnp.take_along_axis(made, jnp.argsort(order, axis=1)[..., None], axis=1)
+        # Rows go to the experts in the order of these, and come back into the order of their tokens.
+        expert = chosen.ravel()
+        order = jnp.argsort(expert)
+        counts = jax.nn.one_hot(expert, experts, dtype=jnp.int32).sum(0)
+        rows = x.reshape(-1, x.shape[-1])[order // top_k]
+        made = self.make_experts(self.options, name="experts")(rows, counts)[jnp.argsort(order)]
         weights = weights / weights.sum(-1, keepdims=True)
         mixed = (made.reshape(*chosen.shape, -1) * weights[..., None]).sum(2)
         return mixed.astype(x.dtype), unevenness(scores, chosen)
