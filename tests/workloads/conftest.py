@@ -8,13 +8,19 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
-OWN_MODULES = ("refusals", "faults", "degrees", "variants", "pipelines", "options", "watching", "tokens", "devices")
+OWN_MODULES = (
+    "refusals", "faults", "families", "sizes", "degrees", "variants", "pipelines", "options", "watching", "tokens",
+    "images", "own", "batches", "devices",
+)  # fmt: skip
+FACTORIES = Path(__file__).with_name("factories")
 
 
 @pytest.fixture
@@ -58,3 +64,54 @@ def elsewhere(root: Path) -> Callable[..., Any]:
         return json.loads(done.stdout.splitlines()[-1])
 
     return run
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What each rank wrote; a JAX process counts as one."""
+
+    ranks: list[dict[str, Any]]
+
+    @property
+    def losses(self) -> np.ndarray:
+        """The global loss of each step: the mean over ranks, without those that never have one."""
+        told = [rank["losses"] for rank in self.ranks]
+        return np.mean([losses for losses in told if not np.isnan(losses).all()], axis=0)
+
+
+Train = Callable[..., Trained]
+
+
+@pytest.fixture(scope="session")
+def train(root: Path, need: Callable[..., None], tmp_path_factory: pytest.TempPathFactory) -> Train:
+    """Trains with a script on some ranks and keeps the answer for whoever asks the same again."""
+    kept: dict[tuple[object, ...], Trained] = {}
+
+    def run(script: str, ranks: int, *flags: str) -> Trained:
+        need(script.partition("_")[0])
+        asked = (script, ranks, *flags)
+        if asked not in kept:
+            kept[asked] = _train(root, tmp_path_factory.mktemp(script), script, ranks, flags)
+        return kept[asked]
+
+    return run
+
+
+def _train(root: Path, out: Path, script: str, ranks: int, flags: tuple[str, ...]) -> Trained:
+    launch = [sys.executable]
+    if script.startswith("torch") and script != "torch_single":
+        launch += ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(ranks)]
+    elif ranks > 1:
+        flags = (*flags, "--devices", str(ranks))
+    command = [*launch, str(Path(__file__).with_name("trained.py")), str(out), script, *flags]
+    environment = os.environ | {
+        "PYTHONPATH": str(root / "workloads"),
+        "OMP_NUM_THREADS": "1",
+        "PYTHONFAULTHANDLER": "1",
+    }
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=240, env=environment, check=False, cwd=FACTORIES
+    )
+    assert done.returncode == 0, done.stderr
+    written = sorted(out.glob("rank*.json"))
+    return Trained([json.loads(path.read_text()) for path in written])

@@ -29,7 +29,8 @@ class Bottleneck(nn.Module):
         outputs = self.middle * WIDENING
         made = nn.relu(conv_and_norm(self.options, x, self.middle, 1, name="reduce"))
         made = nn.relu(conv_and_norm(self.options, made, self.middle, 3, self.stride, name="spread"))
-        made = conv_and_norm(self.options, made, outputs, 1, name="widen")
+        # A block begins as its shortcut (Goyal et al. 2017).
+        made = conv_and_norm(self.options, made, outputs, 1, name="widen", scale=0.0)
         if x.shape[-1] != outputs:
             x = conv_and_norm(self.options, x, outputs, 1, self.stride, name="shortcut")
         return nn.relu(x + made)
@@ -90,10 +91,13 @@ def classified(options: Options, features: Array, classes: Array) -> Array:
     return optax.softmax_cross_entropy_with_integer_labels(logits.astype(jnp.float32), classes).mean()
 
 
-def conv_and_norm(options: Options, x: Array, channels: int, kernel: int, stride: int = 1, *, name: str) -> Array:
+def conv_and_norm(
+    options: Options, x: Array, channels: int, kernel: int, stride: int = 1, *, name: str, scale: float = 1.0
+) -> Array:
     """A convolution without bias, and its group norm."""
     dtype, padding = compute_dtype(options), [(kernel // 2, kernel // 2)] * 2
     conv = nn.Conv(
         channels, (kernel, kernel), stride, padding, use_bias=False, dtype=dtype, kernel_init=_WEIGHTS, name=name
     )
-    return nn.GroupNorm(gcd(_GROUPS, channels), epsilon=1e-5, dtype=dtype, name=f"{name}_norm")(conv(x))
+    groups, scales = gcd(_GROUPS, channels), nn.initializers.constant(scale)
+    return nn.GroupNorm(groups, epsilon=1e-5, dtype=dtype, scale_init=scales, name=f"{name}_norm")(conv(x))

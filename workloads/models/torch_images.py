@@ -22,6 +22,8 @@ class Bottleneck(nn.Module):
         self.reduce, self.reduce_norm = _conv(inputs, middle, 1), _norm(middle)
         self.spread, self.spread_norm = _conv(middle, middle, 3, stride), _norm(middle)
         self.widen, self.widen_norm = _conv(middle, outputs, 1), _norm(outputs)
+        # A block begins as its shortcut (Goyal et al. 2017).
+        nn.init.zeros_(self.widen_norm.weight)
         self.shortcut = nn.Identity()
         if inputs != outputs:
             self.shortcut = nn.Sequential(_conv(inputs, outputs, 1, stride), _norm(outputs))
