@@ -51,6 +51,17 @@ def has_tokens(options: Options) -> bool:
     return family(options) in ON_TOKENS
 
 
+def about(options: Options) -> str:
+    """A model in a few words: ``4 layers × 256, 64 tokens``."""
+    kind = family(options)
+    if kind == RESNET:
+        return f"ResNet-50, {options.image} × {options.image} pixels, {options.classes} classes"
+    if kind == MLP:
+        return f"{options.layers} hidden layers × {options.width}, {options.image} × {options.image} pixels"
+    experts = f", {options.top_k} of {options.experts} experts" if kind == MOE else ""
+    return f"{options.layers} layers × {options.width}{experts}, {options.seq} tokens"
+
+
 def check_family(options: Options) -> None:
     """OptionError for options that the kind of model cannot have."""
     kind = family(options)

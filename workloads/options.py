@@ -241,6 +241,11 @@ def flop_per_sample(options: Options) -> tuple[int, str]:
     return sizes.flop_per_sample(options)
 
 
+def about(options: Options) -> str:
+    """A model in a few words."""
+    return families.about(options)
+
+
 def sequence_length(options: Options) -> int:
     """Tokens of a sample; 0 where samples are no sequences."""
     return options.seq if families.has_tokens(options) else 0

@@ -34,7 +34,7 @@ def made(name: str) -> tuple[Any, ...]:
     """What the factory returns, called once in a process. OptionError: it cannot be found, fails, or returns no
     tuple of two or three."""
     module_name, _, factory_name = name.partition(":")
-    with _from_here(), _told(name):
+    with _from_here(), told(name, name):
         factory = getattr(_imported(module_name), factory_name, None)
         if not callable(factory):
             what = "is no function" if factory is not None else "is not there"
@@ -118,8 +118,8 @@ def _imported(name: str) -> Any:
 
 
 @contextmanager
-def _told(name: str) -> Iterator[None]:
-    """What the user's code raises becomes an OptionError with its place."""
+def told(what: str, name: str) -> Iterator[None]:
+    """What the user's code raises becomes an OptionError that says ``what`` failed, and where."""
     try:
         yield
     except OptionError:
@@ -127,7 +127,7 @@ def _told(name: str) -> Iterator[None]:
     except Exception as error:  # the user's code may raise anything
         said = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST].rstrip(".")
         raise OptionError(
-            f"{name} failed at {_place(error)}: {said}.",
+            f"{what} failed at {_place(error)}: {said}.",
             f"Mend it there; alone it is: python -c 'from {name.replace(':', ' import ')} as f; f()'",
         ) from error
 

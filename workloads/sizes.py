@@ -74,11 +74,11 @@ def parameters(options: Options) -> int:
     if kind == MLP:
         return sum(inputs * outputs + outputs for inputs, outputs in linears(options))
     if kind == RESNET:
-        features = options.width * 2 ** (len(STAGES) - 1) * WIDENING
+        features = _features(options)
         convs = sum(conv.weights + 2 * conv.outputs for conv in convolutions(options))
         return convs + (features + 1) * options.classes
     tables = (options.vocab + options.seq + 1) * options.width
-    return options.layers * _block(options, experts=options.experts) + tables
+    return int(options.layers * _block(options, experts=options.experts) + tables)
 
 
 def active_parameters(options: Options) -> int:
@@ -95,8 +95,8 @@ def flop_per_sample(options: Options) -> tuple[int, str]:
     if kind == MLP:
         return _trained(sum(inputs * outputs for inputs, outputs in linears(options))), _BY_FORMULA
     if kind == RESNET:
-        features = options.width * 2 ** (len(STAGES) - 1) * WIDENING
-        return _trained(sum(c.multiply_adds for c in convolutions(options)) + features * options.classes), _BY_FORMULA
+        last = _features(options) * options.classes
+        return _trained(sum(conv.multiply_adds for conv in convolutions(options)) + last), _BY_FORMULA
     if kind == MOE:
         attention = 6 * options.layers * options.width * options.seq
         how = (
@@ -105,6 +105,11 @@ def flop_per_sample(options: Options) -> tuple[int, str]:
         )
         return (6 * active_parameters(options) + attention) * options.seq, how
     return 0, ""
+
+
+def _features(options: Options) -> int:
+    """What ResNet-50 knows of an image in the end."""
+    return options.width * WIDENING * int(2 ** (len(STAGES) - 1))
 
 
 def _trained(multiply_adds: int) -> int:

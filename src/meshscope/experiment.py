@@ -18,6 +18,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     few words: what such a run shows is theirs. ``seen`` is the strategy that was recognized in a user's own script,
     whose ``strategy`` is its name; "" for a workload and until it is recognized. ``is_attached``: somebody
     else started it, and only its traces tell of its steps; its ``ranks`` are 0 where only they tell of those too.
+    ``flop_per_sample`` is what training on a sample computes (0: not told), ``flop_how`` how that was counted, and
+    ``flop_why`` why it could not be.
     """
 
     t0_unix_ns: int
@@ -30,6 +32,9 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     options: dict[str, Any] = {}
     parallel_lines: int = 0
     parameters: int = 0
+    flop_per_sample: float = 0.0
+    flop_how: str = ""
+    flop_why: str = ""
     is_baseline: bool = False
     planned_steps: int = 0
     global_batch: int = 0
@@ -56,6 +61,7 @@ class PlannedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One strategy of a plan; its recording is the folder ``folder`` beside ``plan.json``.
 
     ``ranks`` is its own number (a baseline has one); ``devices`` names the accelerators, none on CPU.
+    ``parameters`` and ``flop_*`` are those of :class:`Experiment`.
     """
 
     strategy: str
@@ -66,6 +72,10 @@ class PlannedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_baseline: bool = False
     ranks: int = 0
     devices: list[str] = []
+    parameters: int = 0
+    flop_per_sample: float = 0.0
+    flop_how: str = ""
+    flop_why: str = ""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -8,7 +8,7 @@ from meshscope.analysis.difference import FEWEST, QUIET_CORES, Side, crowded
 from meshscope.analysis.figures import Figures
 from meshscope.units import counted, ranges
 
-_SHAPE = ("layers", "width", "heads", "vocab")
+_SHAPE = ("layers", "width", "heads", "vocab", "experts", "top_k", "image", "classes")
 _TOLD = ("model", "batch", "seq", "devices", "inject")
 """Options that are fields of their own as well."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 
-from meshscope.capture import frameworks, machine, places, scripts
+from meshscope.capture import frameworks, machine, own_models, places, scripts
 from meshscope.capture.frameworks import Framework
 from meshscope.capture.places import default_folder
 from meshscope.capture.request import Request, Windows, as_plain, checked
@@ -149,6 +149,7 @@ def _planned(request: Request, workload: Workload, ranks: int, framework: Framew
             f"{workload.strategy}: {own_ranks} ranks need {own_ranks} devices, and there are {framework.count}.",
             hint=f"Use --ranks {framework.count}, or --device cpu to compare code paths on CPU ranks.",
         )
+    facts = own_models.asked(workload, request.model, options, own_ranks)
     return PlannedRun(
         strategy=workload.strategy,
         title=_title(workload, options),
@@ -158,6 +159,10 @@ def _planned(request: Request, workload: Workload, ranks: int, framework: Framew
         is_baseline=workload.is_baseline,
         ranks=own_ranks,
         devices=list(framework.names[:own_ranks]) if kind != "cpu" else [],
+        parameters=facts.parameters,
+        flop_per_sample=facts.flop_per_sample,
+        flop_how=facts.how,
+        flop_why=facts.why,
     )
 
 

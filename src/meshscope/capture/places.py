@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import time
 from pathlib import Path
 from typing import BinaryIO
@@ -12,12 +13,13 @@ from meshscope.errors import InputError, LaunchError
 from meshscope.experiment import Plan
 from meshscope.recording.layout import CONTROL, EXPERIMENT, LOGS, PLAN, create_plan
 
+_UNUSUAL = re.compile(r"[^\w.-]+")
 _HINT = "Choose another folder with --out."
 
 
 def default_folder(model: str) -> Path:
     """A free folder named after the time of day, under the current one."""
-    name = f"{time.strftime('%Y%m%d-%H%M%S')}-{model}"
+    name = f"{time.strftime('%Y%m%d-%H%M%S')}-{_UNUSUAL.sub('-', model)}"
     names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
     return free(next(path for path in (Path("meshscope-runs") / each for each in names) if not path.exists()))
 

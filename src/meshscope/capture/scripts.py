@@ -31,6 +31,7 @@ class OptionsModule(Protocol):
     def check(self, options: Any, ranks: int) -> None: ...
     def arguments(self, options: Any) -> list[str]: ...
     def parameter_count(self, options: Any) -> int: ...
+    def about(self, options: Any) -> str: ...
 
 
 def folder(request: Request) -> Path:
@@ -103,6 +104,8 @@ def resolved(request: Request, workload: Workload, ranks: int) -> Any:
         if hasattr(module, "settled"):
             options = module.settled(options, ranks)
         module.check(options, ranks)
+        if hasattr(module, "check_strategy"):
+            module.check_strategy(options, workload.strategy, ranks)
         if hasattr(module, "check_faults"):
             module.check_faults(options, workload.strategy, ranks)
     except module.OptionError as error:
@@ -149,3 +152,16 @@ def notes(workload: Workload, options: Any) -> list[str]:
 
 def parameter_count(workload: Workload, options: Any) -> int:
     return options_module(workload.script.parent).parameter_count(options)
+
+
+def sequence_length(workload: Workload, options: Any) -> int:
+    """Tokens of a sample; 0 where samples are no sequences."""
+    module = options_module(workload.script.parent)
+    length = module.sequence_length(options) if hasattr(module, "sequence_length") else getattr(options, "seq", 0)
+    return int(length)
+
+
+def flop_per_sample(workload: Workload, options: Any) -> tuple[float, str]:
+    """What training on a sample computes and how that is counted; (0, "") where the folder's options do not tell."""
+    module = options_module(workload.script.parent)
+    return module.flop_per_sample(options) if hasattr(module, "flop_per_sample") else (0, "")

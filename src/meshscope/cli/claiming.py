@@ -20,10 +20,13 @@ def claimed(text: str, paths: tuple[Path, ...], *, is_json: bool) -> int:
 
     if paths:
         raise click.UsageError("--claim is about a published number: leave PATH out.")
-    presets: dict[str, Shape] = {
-        name: tied_shape(layers=preset.layers, width=preset.width, vocab=preset.vocab, seq=preset.seq)
-        for name, preset in options_module(bundled("workloads")).PRESETS.items()
-    }
+    shapes: dict[str, tuple[Shape, int]] = {}
+    module = options_module(bundled("workloads"))
+    for name, preset in module.PRESETS.items():
+        shape = tied_shape(layers=preset.layers, width=preset.width, vocab=preset.vocab, seq=preset.seq)
+        shapes[name] = shape, module.parameter_count(preset)
+    # Claims are about transformers; other models do not have the parameters that theirs would.
+    presets = {name: shape for name, (shape, parameters) in shapes.items() if shape.parameters == parameters}
     found = judgement(claim(text, presets))
     if is_json:
         import msgspec

@@ -9,12 +9,16 @@ import click
 
 from meshscope.cli import options, own
 
+_MODELS = (
+    "Transformers tiny, 125m, 350m and 1.3b, moe (a mixture of experts), resnet50, mlp, or your own as "
+    "package.module:factory, from this folder or installed."
+)
 FOUR = ("ddp", "fsdp", "pmap", "pjit")
 
 
 @click.command("run", cls=own.OrCommand)
 @click.argument("strategies", nargs=-1, metavar="[STRATEGY]... [-- COMMAND...]")
-@click.option("--model", default="tiny", show_default=True, help="Preset: tiny, 125m, 350m or 1.3b.")
+@click.option("--model", default="tiny", show_default=True, metavar="MODEL", help=_MODELS)
 @click.option("--ranks", type=click.IntRange(min=1), default=None, help="Ranks (default: all GPUs, else CPU ranks).")
 @click.option("--steps", type=click.IntRange(min=1), default=60, show_default=True, help="Training steps of each.")
 @click.option("--batch", type=click.IntRange(min=1), default=None, help="Global batch in samples.")
@@ -45,10 +49,10 @@ def command(*, strategies: tuple[str, ...], out: Path | None, headless: bool, **
     """Run STRATEGIES one after another on the same model, batch and data, and record each.
 
     \b
-    Strategies: ddp, zero1, fsdp, fsdp1, hsdp, tp, fsdp-tp, cp, dp,
+    Strategies: ddp, zero1, fsdp, fsdp1, hsdp, tp, fsdp-tp, cp, dp, ep,
     pp-gpipe, pp-1f1b, pp-interleaved (PyTorch);
-    pmap, shard-map, shard-map-fsdp, pjit, pjit-dp, pjit-tp, pjit-2d, jax-pp (JAX);
-    single (one device of each).
+    pmap, shard-map, shard-map-fsdp, pjit, pjit-dp, pjit-tp, pjit-2d, jax-pp, jax-ep
+    (JAX); single (one device of each).
     Without any: ddp fsdp pmap pjit. Exit code 1 when one of them failed.
 
     \b

@@ -17,11 +17,11 @@ _SCALES = ((1e15, "PFLOP/s"), (1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1e6, "MFLOP/
 
 def efficiency_lines(found: Efficiency) -> list[str]:
     """One paragraph of a run's report; nothing of a trace alone."""
-    if found.flops is None:
-        return [] if "trace" in found.why else wrapped(f"MFU: {found.why}", hanging="  ")
+    if math.isnan(found.flop_per_step):
+        return [] if "trace" in found.why else wrapped(f"MFU: {printable(found.why)}", hanging="  ")
     if math.isnan(found.flops_per_s):
         return []
-    rate = f"model FLOPs: {_rate(found.flops_per_s)} per rank (per token {_per_token(found.flops)})"
+    rate = f"model FLOPs: {_rate(found.flops_per_s)} per rank ({_counted(found)})"
     if found.why:
         return wrapped(f"{rate}; MFU: {found.why}", hanging="  ")
     of = f"the {_rate(found.peak_flops_per_s)} of {found.device} in {found.precision}, dense"
@@ -46,6 +46,8 @@ def efficiency_values(found: Efficiency) -> dict[str, Any]:
     if found.flops is not None:
         said |= {"parameters": round(found.flops.parameters), "flop_per_token": found.flops.per_token}
         said |= {"tokens_per_step": found.tokens_per_step}
+    if math.isfinite(found.flop_per_sample):
+        said |= {"flop_per_sample": found.flop_per_sample, "flop_how": printable(found.how)}
     words = {"device": printable(found.device), "precision": found.precision, "source": found.source}
     said |= {name: word for name, word in words.items() if word}
     return said | ({"impossible": True} if found.is_impossible else {})
@@ -127,6 +129,13 @@ def claim_values(found: Judgement) -> dict[str, Any]:
         "seq": claim.seq,
         "source": claim.device.source,
     }
+
+
+def _counted(found: Efficiency) -> str:
+    """What a token or a sample takes, and how that is known."""
+    if found.flops is not None:
+        return f"per token {_per_token(found.flops)}"
+    return f"per sample {_power(found.flop_per_sample)}: {printable(found.how)}"
 
 
 def _per_token(counted: Flops) -> str:

@@ -193,7 +193,8 @@ def _steps(found: Steps) -> list[str]:
         said += f"; compiled in {duration(found.compile_ns)}"
     if found.recompilations:
         said += f"; compiled again {counted(found.recompilations, 'time')}"
-    said += f"; {rate(found.samples_per_s)} samples/s, {rate(found.tokens_per_s)} tokens/s"
+    said += f"; {rate(found.samples_per_s)} samples/s"
+    said += "" if math.isnan(found.tokens_per_s) else f", {rate(found.tokens_per_s)} tokens/s"
     return [*wrapped(said, hanging="  "), *wrapped(_profiler(found), hanging="  ")]
 
 

@@ -54,8 +54,8 @@ class Bundled:
         return tuple(_offer(workload) for workload in workloads())
 
     def models(self) -> tuple[Model, ...]:
-        presets = scripts.options_module(bundled("workloads")).PRESETS
-        return tuple(Model(name, _about(preset)) for name, preset in presets.items())
+        module = scripts.options_module(bundled("workloads"))
+        return tuple(Model(name, f"{module.about(preset)}{_sizes(preset)}") for name, preset in module.PRESETS.items())
 
     def plan(self, request: Request) -> Plan:
         return launch.plan(request)
@@ -72,8 +72,7 @@ def _offer(workload: Workload) -> Offer:
     return Offer(workload.strategy, workload.title, workload.strategy in USUAL, why_not)
 
 
-def _about(preset: object) -> str:
-    words = (("layers", "{} layers"), ("width", " × {}"), ("seq", ", {} tokens"), ("batch", ", batch {}"),
-             ("steps", ", {} steps"))  # fmt: skip
+def _sizes(preset: object) -> str:
+    words = (("batch", ", batch {}"), ("steps", ", {} steps"))
     known = ((phrase, getattr(preset, name, None)) for name, phrase in words)
     return "".join(phrase.format(value) for phrase, value in known if value is not None)

@@ -53,7 +53,8 @@ def _cases(asked: Asked, *, name: str) -> tuple[Case, ...]:
     figure = _figure(asked, found, name)
     if figure is None:
         return (Case("one rank", None, why=_why(asked, found, name)),)
-    notes = [_CONVENTION, _parameters(asked.run.experiment)]
+    here = asked.run.experiment
+    notes = [here.flop_how] if found.flops is None else [_CONVENTION, _parameters(here)]
     notes += [f"peak: {found.source}"] if name == "mfu" and found.source else []
     if name == "mfu" and found.is_impossible:
         notes.append("more than the whole peak cannot be: the model, the batch or the device is not as recorded")
@@ -68,6 +69,8 @@ def _why(asked: Asked, found: Efficiency, name: str) -> str:
         return found.why
     if asked.step is not None:
         return f"not every rank has finished step {asked.step}"
+    if name == "flop_per_token" and found.flops is None:
+        return "the FLOPs of this model are counted per sample"
     return "no matrix product was measured on such a device" if name == "of_measured" else "no unprofiled step"
 
 
@@ -80,14 +83,9 @@ def _parameters(here: Experiment) -> str:
 
 def _figure(asked: Asked, found: Efficiency, name: str) -> Figure | None:
     run = asked.run
-    if found.flops is None:
-        return None
-    token = _token(run.experiment, found)
     here = run.experiment
-    tokens = made("tokens of a step", PRODUCT, counted_of(here.global_batch, "samples"),
-                  counted_of(here.sequence_length, "tokens"), unit="tokens")  # fmt: skip
-    step = made("FLOP per step", PRODUCT, token, tokens, unit="FLOP")
-    if name in ("flop_per_token", "flop_per_step"):
+    token, step = _step(here, found)
+    if step is None or name in ("flop_per_token", "flop_per_step"):
         return token if name == "flop_per_token" else step
     time = _time(asked, found)
     if time is None or not time.value or not here.ranks:
@@ -95,6 +93,18 @@ def _figure(asked: Asked, found: Efficiency, name: str) -> Figure | None:
     all_ranks = made("FLOP/s of all ranks", RATE, step, time, unit="FLOP/s")
     rank = made("FLOP/s of a rank", QUOTIENT, all_ranks, counted_of(here.ranks, "ranks"), unit="FLOP/s")
     return rank if name == "flops_per_s" else _against(found, rank, name)
+
+
+def _step(here: Experiment, found: Efficiency) -> tuple[Figure | None, Figure | None]:
+    """What a token and what a step computes; no figure of a token where the model is counted per sample."""
+    samples = counted_of(here.global_batch, "samples")
+    if found.flops is None:
+        sample = Figure("FLOP per sample", found.flop_per_sample, "FLOP")
+        is_known = not math.isnan(found.flop_per_sample)
+        return None, made("FLOP per step", PRODUCT, sample, samples, unit="FLOP") if is_known else None
+    token = _token(here, found)
+    tokens = made("tokens of a step", PRODUCT, samples, counted_of(here.sequence_length, "tokens"), unit="tokens")
+    return token, made("FLOP per step", PRODUCT, token, tokens, unit="FLOP")
 
 
 def _token(here: Experiment, found: Efficiency) -> Figure:

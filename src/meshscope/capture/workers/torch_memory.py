@@ -51,8 +51,20 @@ def gradient_storages(module: torch.nn.Module) -> list[torch.UntypedStorage]:
 
 def _bucket_bytes(module: torch.nn.Module) -> int:
     """DDP keeps its buckets to itself; together they are as large as what they hold."""
-    held = (p for wrapped in _wrapped(module) for p in wrapped.parameters() if p.requires_grad)
+    held = (p for wrapped in _wrapped(module) for p in replicated(wrapped) if p.requires_grad)
     return sum(p.numel() * p.element_size() for p in held)
+
+
+def replicated(module: torch.nn.Module) -> list[torch.nn.Parameter]:
+    """All parameters but those that DDP was told to leave alone, as experts are that lie on one rank each: the others it
+    keeps equal on all ranks."""
+    own = {
+        parameter
+        for wrapped in _wrapped(module)
+        for name, parameter in wrapped.module.named_parameters()
+        if name in wrapped.parameters_to_ignore
+    }
+    return [parameter for parameter in module.parameters() if parameter not in own]
 
 
 def has_bucket_copies(module: torch.nn.Module) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from meshscope.capture.workers import torch_checks
+from meshscope.capture.workers import torch_checks, torch_memory
 from meshscope.capture.workers.asked_windows import AskedWindows
 from meshscope.capture.workers.batch_shape import batch_shape
 from meshscope.capture.workers.post import Post
@@ -206,7 +206,8 @@ class TorchWatch:
             self._account.note_trees(is_first_update=not self._has_updated)
         self._has_updated = True
         if self._post.is_check(self._step):
-            gradients = [p.grad for p in self._account.module.parameters() if p.grad is not None]
+            replicated = torch_memory.replicated(self._account.module)
+            gradients = [p.grad for p in replicated if p.grad is not None]
             self._gradient_sum = torch_checks.checksum(gradients)
             self._gradient_replicas = torch_checks.replicas(gradients)
 
@@ -216,9 +217,9 @@ class TorchWatch:
                 t_ns=self._journal.now_ns(),
                 rank=self._post.rank,
                 step=self._step,
-                parameters=torch_checks.checksum(module.parameters()) or 0.0,
+                parameters=torch_checks.checksum(torch_memory.replicated(module)) or 0.0,
                 gradients=self._gradient_sum,
-                replicas=torch_checks.replicas(module.parameters()),
+                replicas=torch_checks.replicas(torch_memory.replicated(module)),
                 gradient_replicas=self._gradient_replicas,
                 rng=torch_checks.random_state(has_cuda=self._device.is_cuda),
                 batch_shape=self._shape,

@@ -184,8 +184,9 @@ def _brief(value: float) -> str:
 def _under(found: Steps, frame: Frame) -> list[Piece]:
     figures: list[tuple[str, str, str]] = [
         ("", f"{rate(found.samples_per_s)} samples/s", "throughput"),
-        ("", f"{rate(found.tokens_per_s)} tokens/s", "tokens_per_s"),
     ]
+    if not math.isnan(found.tokens_per_s):
+        figures.append(("", f"{rate(found.tokens_per_s)} tokens/s", "tokens_per_s"))
     if not math.isnan(found.loss_last):
         figures.append(("loss ", f"{found.loss_last:.3f}", "loss"))
     if not math.isnan(found.data_wait_frac):
