@@ -13,9 +13,9 @@ Import = Callable[[str], ModuleType]
 
 TENSOR = {"tp", "fsdp-tp"}
 PIPELINES = {"pp-gpipe", "pp-1f1b", "pp-interleaved"}
-REPLICAS = {"ddp", "zero1", "fsdp", "fsdp1", "hsdp"}
+REPLICAS = {"ddp", "zero1", "fsdp", "fsdp1", "hsdp", "ep"}
 TORCH = REPLICAS | {"cp"} | TENSOR | PIPELINES
-JAX = {"pmap", "shard-map", "shard-map-fsdp", "pjit", "pjit-dp", "pjit-tp", "pjit-2d", "jax-pp"}
+JAX = {"pmap", "shard-map", "shard-map-fsdp", "pjit", "pjit-dp", "pjit-tp", "pjit-2d", "jax-pp", "jax-ep"}
 PARALLEL = TORCH | JAX
 ALONE = {"torch-single", "jax-single", "dp"}
 EVERYWHERE = PARALLEL | ALONE
@@ -25,10 +25,10 @@ ABLE = {
     "slow-input": EVERYWHERE,
     "memory-leak": EVERYWHERE,
     "hang": PARALLEL,
-    "unsynced-gradients": {"ddp", "zero1", "tp", "cp", "pmap", "shard-map"},
+    "unsynced-gradients": {"ddp", "zero1", "tp", "cp", "ep", "pmap", "shard-map", "jax-ep"},
     "ragged-batch": REPLICAS,
-    "same-key": (TORCH - PIPELINES) | {"pmap", "shard-map", "shard-map-fsdp"},
-    "small-buckets": JAX | {"ddp", "zero1", "cp"},
+    "same-key": (TORCH - PIPELINES) | {"pmap", "shard-map", "shard-map-fsdp", "jax-ep"},
+    "small-buckets": JAX | {"ddp", "zero1", "cp", "ep"},
     "new-lengths": JAX | {"jax-single"},
 }
 
@@ -78,7 +78,7 @@ def test_the_table_of_faults_is_the_one_that_is_tested(workload: Import) -> None
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_fault_that_a_strategy_cannot_have_is_refused(workload: Import, fault: str, strategy: str) -> None:
     options = workload("options")
-    asked = options.parse(["--inject", fault])
+    asked = options.parse(["--inject", fault, *(("--model", "moe") if strategy.endswith("ep") else ())])
     ranks = 1 if strategy in ALONE else 2
     if strategy in ABLE[fault]:
         options.check(asked, ranks, strategy)
@@ -139,7 +139,7 @@ def test_the_last_rank_of_a_ragged_batch_has_half_as_many_samples(workload: Impo
 
 
 def test_every_new_length_is_one_that_was_never_seen(workload: Import) -> None:
-    options, tokens = workload("options"), workload("tokens")
+    options, batches = workload("options"), workload("batches")
     asked = replace(options.PRESETS["tiny"], seq=4, inject="new-lengths:3")
-    lengths = [tokens.micro_batches(asked, step).shape[-1] - 1 for step in range(17)]
+    lengths = [batches.micro_batches(asked, step)[0].shape[-1] - 1 for step in range(17)]
     assert lengths == [4, 4, 4, 3, 4, 4, 2, 4, 4, 1, 4, 4, 1, 4, 4, 1, 4]

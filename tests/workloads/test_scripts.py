@@ -15,13 +15,17 @@ from meshscope.discovery import workloads
 
 SHARDING = ("torch_fsdp", "torch_fsdp1", "torch_tp", "torch_cp", "torch_dp")
 TORCH = (
-    *("torch_single", "torch_ddp", "torch_zero1", *SHARDING, "torch_pipeline"),
-    *("compression", "models/torch_transformer"),
+    *("torch_single", "torch_ddp", "torch_zero1", *SHARDING, "torch_ep", "torch_pipeline", "compression"),
+    *("models/torch_transformer", "models/torch_models", "models/torch_units", "models/torch_images"),
+    *("models/torch_moe", "models/torch_own"),
 )
-JAX = ("jax_single", "jax_pmap", "jax_shard_map", "jax_shard_map_fsdp", "jax_pjit", "jax_pipeline")
+JAX = (
+    *("jax_single", "jax_pmap", "jax_shard_map", "jax_shard_map_fsdp", "jax_pjit", "jax_pipeline", "jax_ep"),
+    *("models/flax_transformer", "models/flax_models", "models/flax_images", "models/flax_moe", "models/jax_own"),
+)
 PARALLEL = (
-    *("torch_ddp", "torch_zero1", *SHARDING, "torch_pipeline"),
-    *("jax_pmap", "jax_shard_map", "jax_shard_map_fsdp", "jax_pjit", "jax_pipeline"),
+    *("torch_ddp", "torch_zero1", *SHARDING, "torch_ep", "torch_pipeline"),
+    *("jax_pmap", "jax_shard_map", "jax_shard_map_fsdp", "jax_pjit", "jax_pipeline", "jax_ep"),
 )
 
 
@@ -34,6 +38,8 @@ def test_every_strategy_is_declared(root: Path) -> None:
         "ddp": ("torch", "torchrun", None, False, ()),
         "zero1": ("torch", "torchrun", None, False, ()),
         "fsdp": ("torch", "torchrun", None, False, ()),
+        "ep": ("torch", "torchrun", None, False, ()),
+        "jax-ep": ("jax", "process", None, False, ()),
         "hsdp": ("torch", "torchrun", None, False, ("--replicas", "2")),
         "fsdp1": ("torch", "torchrun", None, False, ()),
         "tp": ("torch", "torchrun", None, False, ("--spec", "tp")),
@@ -96,9 +102,14 @@ def test_the_count_is_the_number_of_marked_lines_of_code(root: Path, name: str) 
         ("injecting", {"torch", "jax", "numpy"}),
         ("watching", set()),
         ("tokens", {"numpy"}),
+        ("families", set()),
+        ("sizes", set()),
+        ("images", {"numpy", "sklearn"}),
+        ("own", {"numpy"}),
+        ("batches", set()),
+        ("own_facts", {"torch", "jax"}),
         *((name, {"torch"}) for name in TORCH),
         *((name, {"jax", "flax", "optax", "numpy"}) for name in JAX),
-        ("models/flax_transformer", {"jax", "flax", "optax"}),
     ],
 )
 def test_a_workload_needs_its_framework_and_never_meshscope(root: Path, name: str, allowed: set[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from asked import codes, only, said
@@ -53,6 +54,17 @@ def test_calls_in_pairs_cost_the_time_on_the_wall_once() -> None:
 def test_pairs_of_equal_size_cost_the_same() -> None:
     alike = [call(at // 2 * MS, at // 2, lane=f"stream {20 + at % 2}") for at in range(40)]
     assert only("small-collectives", two_ranks(alike)).cost_ns == pytest.approx(19.5 * MS)
+
+
+@pytest.mark.parametrize("name", ["all_to_all", "send"])
+def test_exchanges_cannot_be_put_together(name: str) -> None:
+    """What goes to a layer's experts, or to a pipeline's next stage, is computed from what came back from the last."""
+    assert "small-collectives" not in codes(two_ranks(of_kind(name)))
+    assert "small-collectives" in codes(two_ranks(of_kind("all_gather")))
+
+
+def of_kind(name: str) -> list[Made]:
+    return [replace(one, name=f"nccl:{name}", collective=name) for one in serial()]
 
 
 def test_calls_under_compute_cost_nothing() -> None:

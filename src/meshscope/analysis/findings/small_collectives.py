@@ -12,11 +12,13 @@ no compute. Since n α is at most U, no more than E can be saved, and nothing of
 calls of 1 ms one after the other cost 39 ms, in pairs 19.5 ms, where their time does not grow with their size.
 
 Calls whose result is needed at once (tensor parallelism, by its calls in torch and by the run's options in JAX) are
-left out, and so is what one rank passes on to another: one waits for the other, and none can be put together. XLA's
-CPU compiler combines all-reduces only: many small calls of another kind are no mistake there. Where sizes are not told
-(XLA without its programs) only all-reduces are looked at: then their bytes are at most those of the gradients, and α is
-what the quickest tenth of the calls take, at most their mean. Fires from eight calls a step on, with a mean of less
-than a megabyte, where that is a thirtieth of the step. A clean step of the bundled DDP or pmap has one to six, of more.
+left out, and so is what one rank passes on to another and what ranks exchange in all-to-alls: a stage of a pipeline, or
+a layer of experts, sends what it computed from what came by the one before. One waits for the other, and none can be
+put together. XLA's CPU compiler combines all-reduces only: many small calls of another kind are no mistake there. Where
+sizes are not told (XLA without its programs) only all-reduces are looked at: then their bytes are at most those of the
+gradients, and α is what the quickest tenth of the calls take, at most their mean. Fires from eight calls a step on,
+with a mean of less than a megabyte, where that is a thirtieth of the step. A clean step of the bundled DDP or pmap has
+one to six, of more.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ Ints = npt.NDArray[np.int64]
 LARGE_BYTES = 25 << 20
 LEAST_FRAC = 1 / 30
 LEAST_RANGE = 4
-_PASSED_ON = frozenset({"send", "recv", "send_recv", "permute"})
+_PASSED_ON = frozenset({"send", "recv", "send_recv", "permute", "all_to_all"})
 _QUICKEST_PERCENT = 10
 _GRADIENT_BYTES = 4
 """Gradients are reduced in fp32 by the bundled workloads; in bf16 they would be smaller still."""
