@@ -25,7 +25,7 @@ def samples(options: Options, step: int, places: range) -> tuple[Images, Classes
 def _drawn(options: Options, step: int, place: int) -> tuple[Images, int]:
     """Noise, brighter for higher classes, which are rarer: both can be learned, so the loss falls."""
     rng = np.random.default_rng((options.seed, step, place))
-    shown = int(options.classes ** rng.random() - 1)
+    shown = int((options.classes + 1) ** rng.random()) - 1
     noise = rng.standard_normal((options.image, options.image, CHANNELS), dtype=np.float32)
     return noise + np.float32(shown / options.classes), shown
 

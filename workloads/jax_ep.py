@@ -57,6 +57,11 @@ class SpreadExperts(Experts):  # parallel
         return back[home, place]  # parallel
 
 
+def is_spread(path: Any) -> bool:  # parallel
+    """Whether a parameter, by its place in the tree, is of experts."""
+    return any(getattr(key, "key", "") == "experts" for key in path)  # parallel
+
+
 def train(options: Options, watch: Watch) -> list[float]:
     """The loss of each step, over the global batch."""
     ranks = options.devices  # parallel
@@ -89,9 +94,6 @@ def train(options: Options, watch: Watch) -> list[float]:
 
         return jax.tree_util.tree_map_with_path(mean, found)  # parallel
 
-    def is_spread(path: Any) -> bool:  # parallel
-        return any(getattr(key, "key", "") == "experts" for key in path)  # parallel
-
     def accumulate_gradients(params: Any, batch: Any, key: jax.Array) -> Any:
         def add(total: Any, part_of_batch: tuple[Any, jax.Array]) -> tuple[Any, None]:
             micro_batch, key = part_of_batch
@@ -105,12 +107,12 @@ def train(options: Options, watch: Watch) -> list[float]:
         batch = micro_batches(options, step)
         return jax.device_put(batch, NamedSharding(mesh, slices))  # parallel
 
+    def spec(path: Any, _: Any) -> PartitionSpec:  # parallel
+        return each if is_spread(path) else everywhere  # parallel
+
     key = jax.random.key(options.seed)
-    held = jax.tree_util.tree_map_with_path(  # parallel
-        lambda path, _: each if is_spread(path) else everywhere,
-        jax.eval_shape(init, key),  # parallel
-    )  # parallel
-    shardings = jax.tree.map(lambda spec: NamedSharding(mesh, spec), held)  # parallel
+    held = jax.tree_util.tree_map_with_path(spec, jax.eval_shape(init, key))  # parallel
+    shardings = jax.tree.map(partial(NamedSharding, mesh), held)  # parallel
     params, opt_state = jax.jit(init, out_shardings=shardings)(key)  # parallel
     keys = jax.device_put(faults.keys(jax.random.split(key, ranks)), NamedSharding(mesh, each))  # parallel
     specs = {"in_specs": (*held, slices, each), "out_specs": (*held, everywhere)}  # parallel

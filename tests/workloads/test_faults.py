@@ -127,11 +127,11 @@ def test_a_fault_sets_the_options_that_it_needs_and_leaves_those_given(workload:
 
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_the_last_rank_of_a_ragged_batch_has_half_as_many_samples(workload: Import, accumulate: int) -> None:
-    options, tokens = workload("options"), workload("tokens")
+    options, batches = workload("options"), workload("batches")
     even = replace(options.PRESETS["tiny"], accumulate=accumulate)
     ragged = replace(even, inject="ragged-batch")
-    first, last = (tokens.micro_batches(ragged, 0, rank, 2) for rank in (0, 1))
-    assert np.array_equal(first, tokens.micro_batches(even, 0, 0, 2))
+    (first,), (last,) = (batches.micro_batches(ragged, 0, rank, 2) for rank in (0, 1))
+    assert np.array_equal(first, batches.micro_batches(even, 0, 0, 2)[0])
     assert first.shape == (accumulate, 4 // accumulate, even.seq + 1)
     assert last.shape == (accumulate, 2 // accumulate, even.seq + 1)
     assert [options.samples(ragged, rank, 2) for rank in (0, 1)] == [4, 2]

@@ -62,6 +62,25 @@ def of_flax() -> Any:
     return module, (x, x.sum(1, keepdims=True)), lambda found, wanted: optax.squared_error(found, wanted).mean()
 
 
+def loops() -> Any:
+    import jax
+    import jax.numpy as jnp
+
+    def loss(params: Any, x: Any) -> Any:
+        return jax.lax.scan(lambda total, row: (total + (row @ params) ** 2, None), 0.0, x)[0] / len(x)
+
+    return lambda key: jax.random.normal(key, (4,)), loss, jnp.ones((8, 4))
+
+
+def breaks_in_loss() -> Any:
+    import jax.numpy as jnp
+
+    def loss(params: Any, x: Any) -> Any:
+        return jnp.sum(x @ params)
+
+    return lambda _: jnp.ones((3, 3)), loss, jnp.ones((8, 4))
+
+
 def raises() -> Any:
     return 1 / 0
 
