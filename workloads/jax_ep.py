@@ -12,9 +12,9 @@
 
     python workloads/jax_ep.py --devices 4 --model moe --steps 5
 
-In every block a device sends each token to the devices that hold its experts, and gets back what they made of it. XLA's
-arrays have fixed sizes and no token is to be dropped, so each pair of devices exchanges as many rows as could come,
-most of them zeros. The gradients of what is replicated are averaged; those of an expert are whole on its device.
+In every block a device sends each token to the devices that hold its experts, and gets back what they made of it: an
+all-to-all there and one back, and as many in the backward pass. The gradients of what is replicated are averaged; those
+of an expert are whole on its device.
 """
 
 from __future__ import annotations
@@ -39,22 +39,9 @@ from watching import Watch
 class SpreadExperts(Experts):  # parallel
     """A device's share of the experts, which has the rows of all devices that were sent to them."""
 
-    def __call__(self, rows: jax.Array, counts: jax.Array) -> jax.Array:  # parallel
-        devices, (most, width) = self.options.devices, rows.shape  # parallel
-        share = self.options.experts // devices  # parallel
-        expert = jnp.repeat(jnp.arange(len(counts)), counts, total_repeat_length=most)  # parallel
-        home = expert // share  # parallel
-        # A row's place among those that go to the same device.
-        place = (jax.nn.one_hot(home, devices, dtype=jnp.int32).cumsum(0) - 1)[jnp.arange(most), home]  # parallel
-        sent = jnp.zeros((devices, most, width), rows.dtype).at[home, place].set(rows)  # parallel
-        wanted = jnp.full((devices, most), share).at[home, place].set(expert % share)  # parallel
-        exchange = partial(jax.lax.all_to_all, axis_name="data", split_axis=0, concat_axis=0)  # parallel
-        arrived, asked = exchange(sent).reshape(-1, width), exchange(wanted).ravel()  # parallel
-        order = jnp.argsort(asked)  # parallel
-        own = jax.nn.one_hot(asked, share, dtype=jnp.int32).sum(0)  # parallel
-        made = self.compute(arrived[order], own, share)  # parallel
-        back = exchange(made[jnp.argsort(order)].reshape(devices, most, -1))  # parallel
-        return back[home, place]  # parallel
+    def __call__(self, rows: jax.Array) -> jax.Array:  # parallel
+        arrived = jax.lax.all_to_all(rows, "data", split_axis=0, concat_axis=1, tiled=True)  # parallel
+        return jax.lax.all_to_all(self.compute(arrived), "data", split_axis=1, concat_axis=0, tiled=True)  # parallel
 
 
 def is_spread(path: Any) -> bool:  # parallel

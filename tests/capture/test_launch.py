@@ -230,7 +230,8 @@ def test_a_clean_plan_tells_of_no_fault() -> None:
 def test_one_strategy_that_cannot_have_a_fault_stops_all_before_anything_starts() -> None:
     error = _refusal("ddp", "fsdp", options=("--inject", "unsynced-gradients"), **BUNDLED)
     assert error.message.startswith("fsdp: unsynced-gradients makes no sense in fsdp: ")
-    assert error.hint == "It can be injected into ddp, zero1, tp, cp, pmap, shard-map, on two ranks or more."
+    assert error.hint.startswith("It can be injected into ddp, zero1, ")
+    assert error.hint.endswith(", on two ranks or more.")
     error = _refusal("ddp", "single", options=("--inject", "straggler"), **BUNDLED)
     assert error.message.startswith("torch-single: straggler makes no sense in torch-single: ")
 

@@ -19,7 +19,7 @@ REFUSALS = {
     ("run", "ddp", "--inject", "lag"): ("no fault 'lag'", "straggler, slow-input"),
     ("run", "ddp", "fsdp", "--inject", "slow-input", "--inject", "unsynced-gradients"): (
         "fsdp: unsynced-gradients makes no sense",
-        "injected into ddp, zero1, tp, cp, pmap, shard-map",
+        "injected into ddp, zero1, ",
     ),
     ("analyze", "nothere"): ("does not exist", "Give a recording"),
     ("analyze", __file__): ("no format that meshscope reads", "kineto, xplane"),

@@ -7,5 +7,6 @@ several MLPs per block, of which a router picks some for each token.
 
 ResNet-50 has group norms instead of batch norms (Wu and He 2018): statistics over a batch would be over a rank's own
 slice of it, and no two strategies would learn the same. For the same reason experts are balanced over each sequence
-and not over a batch (DeepSeek-V3, equation 17), and no token is dropped where an expert is popular.
+and not over a batch (DeepSeek-V3, equation 17). In torch no token is dropped where an expert is popular; in flax an
+expert has room for twice its even share of each sequence.
 """

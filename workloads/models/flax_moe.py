@@ -1,8 +1,15 @@
-"""The transformer as a mixture of experts in flax, for one device: it knows nothing of meshes."""
+"""The transformer as a mixture of experts in flax, for one device: it knows nothing of meshes.
+
+XLA's arrays have fixed sizes, so an expert has room for so many tokens of a sequence, and those that come when it is
+full are passed by: they keep what they were (GShard, Lepikhin et al. 2020). Room is of each sequence by itself, so that
+it does not matter which others are on the same device.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +20,8 @@ from jax import Array
 from models.flax_transformer import WEIGHTS, Attention, compute_dtype, dense, embed, norm
 from options import Options
 
+ROOM = 2.0
+"""An expert's room for the tokens of a sequence, as a multiple of its even share of them."""
 BALANCE = 0.01
 """What uneven use of the experts weighs in the loss (Fedus et al. 2021)."""
 
@@ -22,19 +31,19 @@ class Experts(nn.Module):
 
     options: Options
 
-    def __call__(self, rows: Array, counts: Array) -> Array:
-        """``[rows, width]`` in the order of their experts, and ``[experts]`` how many each has → as many rows."""
-        return self.compute(rows, counts, self.options.experts)
+    def __call__(self, rows: Array) -> Array:
+        """``[experts, rows, width]`` → what each made of its own."""
+        return self.compute(rows)
 
     @nn.compact
-    def compute(self, rows: Array, counts: Array, experts: int) -> Array:
-        """The same of as many experts as this device holds. Rows beyond the counts belong to none."""
-        options, dtype, width = self.options, compute_dtype(self.options), self.options.width
-        residual = nn.initializers.normal(0.02 / (2 * options.layers) ** 0.5)
+    def compute(self, rows: Array) -> Array:
+        """By as many experts as there are parts of the rows."""
+        experts, _, width = rows.shape
+        dtype, residual = compute_dtype(self.options), nn.initializers.normal(0.02 / (2 * self.options.layers) ** 0.5)
         up = self.param("up", WEIGHTS, (experts, width, 4 * width)).astype(dtype)
         down = self.param("down", residual, (experts, 4 * width, width)).astype(dtype)
-        hidden = nn.gelu(jax.lax.ragged_dot(rows.astype(dtype), up, counts), approximate=True)
-        return jax.lax.ragged_dot(hidden, down, counts)
+        hidden = nn.gelu(jnp.einsum("erw,ewh->erh", rows.astype(dtype), up), approximate=True)
+        return jnp.einsum("erh,ehw->erw", hidden, down)
 
 
 class Mixture(nn.Module):
@@ -47,17 +56,31 @@ class Mixture(nn.Module):
     def __call__(self, x: Array) -> tuple[Array, Array]:
         """``[samples, tokens, width]`` → the same of the experts' outputs, and how unevenly they were used."""
         experts, top_k = self.options.experts, self.options.top_k
+        samples, tokens, width = x.shape
         scores = jax.nn.softmax(dense(self.options, experts, name="router")(x).astype(jnp.float32))
         weights, chosen = jax.lax.top_k(scores, top_k)
-        # Rows go to the experts in the order of these, and come back into the order of their tokens.
-        expert = chosen.ravel()
-        order = jnp.argsort(expert)
-        counts = jax.nn.one_hot(expert, experts, dtype=jnp.int32).sum(0)
-        rows = x.reshape(-1, x.shape[-1])[order // top_k]
-        made = self.make_experts(self.options, name="experts")(rows, counts)[jnp.argsort(order)]
+        room = min(tokens, math.ceil(ROOM * tokens * top_k / experts))
+        slot = slots(chosen.reshape(samples, -1), experts, room)
+        sent = jax.vmap(partial(_placed, size=experts * room))(jnp.repeat(x, top_k, axis=1), slot)
+        rows = sent.reshape(samples, experts, room, width).swapaxes(0, 1).reshape(experts, -1, width)
+        made = self.make_experts(self.options, name="experts")(rows)
+        back = made.reshape(experts, samples, room, width).swapaxes(0, 1).reshape(samples, -1, width)
+        back = jax.vmap(lambda held, at: held.at[at].get(mode="fill", fill_value=0))(back, slot)
         weights = weights / weights.sum(-1, keepdims=True)
-        mixed = (made.reshape(*chosen.shape, -1) * weights[..., None]).sum(2)
+        mixed = (back.reshape(samples, tokens, top_k, width) * weights[..., None]).sum(2)
         return mixed.astype(x.dtype), unevenness(scores, chosen)
+
+
+def slots(expert: Array, experts: int, room: int) -> Array:
+    """Where each of a sample's picks lies: ``[samples, picks]`` experts → places among ``experts × room``, expert after
+    expert. A pick that comes when its expert's room is full gets one beyond the last."""
+    picked = jax.nn.one_hot(expert, experts, dtype=jnp.int32)
+    place = ((picked.cumsum(1) - 1) * picked).sum(-1)
+    return jnp.where(place < room, expert * room + place, experts * room)
+
+
+def _placed(rows: Array, slot: Array, size: int) -> Array:
+    return jnp.zeros((size, rows.shape[-1]), rows.dtype).at[slot].set(rows, mode="drop")
 
 
 def unevenness(scores: Array, chosen: Array) -> Array:
