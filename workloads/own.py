@@ -61,7 +61,7 @@ def is_plain(found: tuple[Any, ...]) -> bool:
 
 def rows(options: Options, step: int, places: range) -> tuple[Any, ...]:
     """The rows of the sample batch that stand at some places of a step's batch, of each of its arrays."""
-    found = arrays(batch(options.model))
+    found = _sample(options.model)
     counts = sorted({len(array) for array in found})
     if not found or len(counts) > 1 or not counts[0]:
         what = f"arrays of {' and '.join(map(str, counts))} rows" if counts else "no array"
@@ -71,6 +71,12 @@ def rows(options: Options, step: int, places: range) -> tuple[Any, ...]:
         )
     picked = [(step * options.batch + place) % counts[0] for place in places]
     return tuple(array[picked] for array in found)
+
+
+@functools.cache
+def _sample(name: str) -> list[Any]:
+    """The arrays of the sample batch, brought to the host once."""
+    return arrays(batch(name))
 
 
 def arrays(held: Any) -> list[Any]:

@@ -233,3 +233,33 @@ def test_parameters_that_do_not_fit_the_options_count_alone() -> None:
     found = efficiency(on("NVIDIA A100", parameters=7))
     assert found.flops is not None
     assert (found.flops.matrices, found.flops.attention) == (42, 0)
+
+
+SAMPLED = {"options": {"precision": "bf16"}, "sequence_length": 0, "parameters": 7, "flop_how": "by hand"}
+
+
+def test_a_model_that_is_counted_per_sample_has_its_mfu_without_tokens() -> None:
+    """Two ranks take four samples of 12 TFLOP in 99 ms: each does 24 TFLOP in that time."""
+    found = efficiency(on("NVIDIA A100-SXM4-80GB", flop_per_sample=12e12, step_ms=100.0, **SAMPLED))
+    assert found.flops is None
+    assert (found.tokens_per_step, found.flop_per_step) == (0, 48e12)
+    assert found.flops_per_s == pytest.approx(24e12 / 0.099)
+    assert found.mfu_frac == pytest.approx(24e12 / 0.099 / 312e12)
+    assert not found.is_impossible
+    said = " ".join(" ".join(efficiency_lines(found)).split())
+    assert "(per sample 1.2e13: by hand); MFU 77.7 %" in said
+
+
+def test_a_rate_that_no_pass_without_its_first_gradients_explains_is_impossible() -> None:
+    """A third may be gradients of the inputs, which nobody needs: 1.4 times the peak is 0.93 of it, 1.6 times 1.07."""
+    peak = 2 * 0.099 * 312e12 / 4
+    assert not efficiency(on("NVIDIA A100", flop_per_sample=1.4 * peak, **SAMPLED)).is_impossible
+    assert efficiency(on("NVIDIA A100", flop_per_sample=1.6 * peak, **SAMPLED)).is_impossible
+
+
+def test_what_could_not_be_counted_is_never_guessed_from_the_parameters() -> None:
+    found = efficiency(on("NVIDIA A100", flop_why="the loss loops", **SAMPLED | {"sequence_length": 1024}))
+    assert found.flops is None
+    assert math.isnan(found.mfu_frac)
+    assert found.why == "the model's FLOPs are unknown: the loss loops"
+    assert efficiency_lines(found) == ["  MFU: the model's FLOPs are unknown: the loss loops"]

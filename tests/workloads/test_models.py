@@ -50,3 +50,23 @@ def test_the_loss_curve_is_that_of_a_single_device(
     single = train(f"{script.partition('_')[0]}_single", 1, *FLAGS[model])
     trained = train(script, 2, *FLAGS[model], *flags)
     np.testing.assert_allclose(trained.losses, single.losses, rtol=LOOSER.get(model, LOSS_TOLERANCE))
+
+
+@pytest.mark.live
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["torch_single", "jax_single"])
+@pytest.mark.parametrize(
+    ("flags", "least"),
+    [
+        (("--model", "moe", "--layers", "2", "--width", "64", "--vocab", "512", "--seq", "32", "--data", "text"), 1.0),
+        (("--model", "tiny", "--layers", "2", "--width", "64", "--vocab", "256", "--seq", "32", "--data", "text"), 1.0),
+        (("--model", "mlp", "--width", "64", "--image", "8", "--classes", "10", "--data", "digits"), 0.5),
+        (("--model", "mlp", "--width", "64", "--image", "8", "--classes", "10"), 0.1),
+    ],
+)
+def test_the_loss_falls_on_the_data_that_are_asked_for(
+    train: Train, need: Callable[..., None], script: str, flags: tuple[str, ...], least: float
+) -> None:
+    need(*(("sklearn",) if "digits" in flags else ()))
+    losses = train(script, 1, *CPU, *flags, "--steps", "40", "--lr", "3e-3").losses
+    assert np.mean(losses[-5:]) < np.mean(losses[:2]) - least

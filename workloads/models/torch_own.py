@@ -45,7 +45,7 @@ class OwnModel(nn.Module):
                 f"The model of {self.name} gives {what}, which is no loss.",
                 "Return a module whose output is one number, or add a loss function: (module, batch, loss).",
             )
-        return loss.reshape(())
+        return loss.mean() if loss.dim() else loss
 
     def _judged(self, batch: Any) -> Any:
         assert self.loss is not None

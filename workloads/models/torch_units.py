@@ -16,11 +16,12 @@ def wrapped(model: nn.Module, policy: str) -> list[nn.Module]:
     """The modules that a policy picks, in the order of the model; none lies within another.
 
     ``auto``: the model's own ``blocks``, else the class of modules with parts of their own that repeats and holds most
-    parameters. ``CLASSNAME``: every module of that class. ``size:MILLIONS``: modules that, without those within
-    them, have at least so many parameters. OptionError: a class that the model does not have, a size that is none.
+    parameters, else the model's parts that have any. ``CLASSNAME``: every module of that class. ``size:MILLIONS``:
+    modules that, without those within them, have at least so many parameters. OptionError: a class that the model does
+    not have, a size that is none.
     """
     if policy == "auto":
-        return list(getattr(model, "blocks", None) or _repeated(model))
+        return list(getattr(model, "blocks", None) or _repeated(model) or filter(_count, model.children()))
     return _large(model, _size(policy)) if policy.startswith("size:") else _of_class(model, policy)
 
 

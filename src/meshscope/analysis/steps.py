@@ -17,6 +17,7 @@ from meshscope.samples import Floats, StepTable
 from meshscope.units import NS_PER_S, ratio
 
 WARM_UP_STEPS = 2
+NO_TOKENS = "its steps count samples, not tokens"
 
 _Each = Callable[[np.ufunc, Callable[[Any], npt.NDArray[Any]]], npt.NDArray[Any]]
 

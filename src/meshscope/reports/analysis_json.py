@@ -22,7 +22,7 @@ from meshscope.analysis.memory import RankMemory, memory
 from meshscope.analysis.memory_doubts import memory_doubts
 from meshscope.analysis.several_devices import several_devices
 from meshscope.analysis.standing import device_kind
-from meshscope.analysis.steps import Steps, steps
+from meshscope.analysis.steps import NO_TOKENS, Steps, steps
 from meshscope.analysis.traced_memory import SOURCE, traced_memory
 from meshscope.reports.collectives_json import collectives_json
 from meshscope.reports.comparison_json import comparison_json
@@ -243,6 +243,8 @@ def _step_why(name: str, found: Steps) -> str:
         return "nothing tells when the first step began"
     if name.startswith("profiled") and not found.profiled:
         return "no step was profiled"
+    if name == "tokens_per_s" and found.measured:
+        return NO_TOKENS
     return "not recorded" if found.measured else _NO_MEASURED
 
 

@@ -24,6 +24,7 @@ from meshscope.analysis.explaining.figure import (
 from meshscope.analysis.explaining.number import Asked, Case, Group, Number
 from meshscope.analysis.explaining.step_alone import STEPPED, one_step
 from meshscope.analysis.steps import (
+    NO_TOKENS,
     Measured,
     Steps,
     finished_steps,
@@ -121,6 +122,8 @@ def _untold(field: str, found: Steps) -> str:
         return "nothing tells when the first step began"
     if field.startswith("profiled") and not found.profiled:
         return "no step was profiled"
+    if field == "tokens_per_s" and found.measured:
+        return NO_TOKENS
     return "not recorded" if found.measured else _NO_MEASURED
 
 

@@ -65,12 +65,12 @@ def _cases(asked: Asked, *, name: str) -> tuple[Case, ...]:
 
 
 def _why(asked: Asked, found: Efficiency, name: str) -> str:
+    if name == "flop_per_token" and not math.isnan(found.flop_per_sample):
+        return "the FLOPs of this model are counted per sample"
     if found.why:
         return found.why
     if asked.step is not None:
         return f"not every rank has finished step {asked.step}"
-    if name == "flop_per_token" and found.flops is None:
-        return "the FLOPs of this model are counted per sample"
     return "no matrix product was measured on such a device" if name == "of_measured" else "no unprofiled step"
 
 
