@@ -23,9 +23,14 @@ _WORDS = {
     MLP: "the MLP",
     OWN: "a model of your own",
 }
+_SPLIT = (TRANSFORMER,), "it splits the matrices of attention and MLP"
+_CUT = (TRANSFORMER,), "it cuts a stack of blocks into stages"
 ONLY: dict[str, tuple[tuple[str, ...], str]] = {
     "ep": ((MOE,), "it spreads experts over ranks"),
     "jax-ep": ((MOE,), "it spreads experts over devices"),
+    **dict.fromkeys(("tp", "fsdp-tp", "pjit-tp", "pjit-2d"), _SPLIT),
+    **dict.fromkeys(("pp-gpipe", "pp-1f1b", "pp-interleaved", "jax-pp"), _CUT),
+    "cp": ((TRANSFORMER,), "it splits sequences, and attention over them"),
 }
 """Strategies that not every model can be trained under: the families that can, and why no other."""
 

@@ -236,6 +236,13 @@ def test_one_strategy_that_cannot_have_a_fault_stops_all_before_anything_starts(
     assert error.message.startswith("torch-single: straggler makes no sense in torch-single: ")
 
 
+def test_a_model_that_a_strategy_cannot_train_is_refused() -> None:
+    error = _refusal("ddp", "ep", **BUNDLED)
+    assert error.message == "ep: ep cannot train the transformer: it spreads experts over ranks."
+    assert error.hint == "Use --model moe with it, or another strategy."
+    assert _plan("ep", model="moe", **BUNDLED).runs[0].flop_how.startswith("6 × the ")
+
+
 def test_scripts_that_know_no_fault_are_planned_as_ever() -> None:
     plan = _plan("toy")
     assert commands.experiment(request.from_plain(plan.request), plan.runs[0]).faults == []

@@ -79,6 +79,15 @@ def test_every_command_has_help(command: str, tmp_path: Path) -> None:
     assert done.stdout.startswith(f"Usage: meshscope {command}")
 
 
+def test_the_help_of_run_names_every_model_and_strategy(tmp_path: Path) -> None:
+    from meshscope.capture.scripts import options_module
+    from meshscope.discovery import bundled, workloads
+
+    said = _run("run", "--help", cwd=tmp_path).stdout.replace(",", " ").split()
+    strategies = {found.strategy for found in workloads() if not found.is_baseline}
+    assert {*options_module(bundled("workloads")).PRESETS, *strategies} <= set(said)
+
+
 def test_without_a_terminal_the_bare_command_prints_its_help(tmp_path: Path) -> None:
     done = _run(cwd=tmp_path)
     assert done.returncode == 0

@@ -274,7 +274,11 @@ def test_damaged_folders_are_left_off_the_shelf(tmp_path: Path) -> None:
 def test_the_bundled_launcher_offers_every_strategy_and_model() -> None:
     launcher = Bundled()
     assert {offer.strategy for offer in launcher.offers()} >= {"ddp", "fsdp", "pmap", "pjit"}
-    assert "tiny" in {model.name for model in launcher.models()}
+    about = {model.name: model.about for model in launcher.models()}
+    assert about["tiny"] == "4 layers × 256, 64 tokens, batch 8, 60 steps"
+    assert about["resnet50"] == "ResNet-50, 64 × 64 pixels, 1000 classes, batch 16, 60 steps"
+    assert about["moe"] == "4 layers × 256, 2 of 8 experts, 64 tokens, batch 8, 60 steps"
+    assert {"125m", "350m", "1.3b", "mlp"} < about.keys()
 
 
 async def test_a_picture_of_the_start_screen_is_told_of_for_a_while(

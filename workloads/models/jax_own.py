@@ -12,7 +12,7 @@ import own
 from options import Options
 from refusals import OptionError
 
-_HINT = "For JAX return (init, loss, batch), or (module, batch) of flax; torch strategies take (module, batch)."
+_HINT = "JAX strategies take (init, loss, batch) or flax's (module, batch); for a torch module name ddp or fsdp."
 Init = Callable[[jax.Array], Any]
 Loss = Callable[[Any, tuple[jax.Array, ...], jax.Array], jax.Array]
 

@@ -11,7 +11,7 @@ import own
 from options import Options
 from refusals import OptionError
 
-_HINT = "For torch return (module, batch) or (module, batch, loss); JAX strategies take (init, loss, batch)."
+_HINT = "torch strategies take (module, batch) or (module, batch, loss); for (init, loss, batch) name pmap or pjit."
 
 
 class OwnModel(nn.Module):
