@@ -45,7 +45,7 @@ def _digits() -> tuple[Images, Classes]:
         from sklearn.datasets import load_digits
     except ImportError as error:
         raise OptionError(
-            "--data digits needs scikit-learn, which this Python does not have.",
+            f"--data digits needs scikit-learn, which cannot be imported here: {error}.",
             "Install it: pip install 'meshscope[data]'",
         ) from error
     found = load_digits()

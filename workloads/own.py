@@ -34,6 +34,8 @@ def made(name: str) -> tuple[Any, ...]:
     """What the factory returns, called once in a process. OptionError: it cannot be found, fails, or returns no
     tuple of two or three."""
     module_name, _, factory_name = name.partition(":")
+    if not os.path.exists(os.curdir):
+        raise OptionError("The current folder is gone.", "Go to the folder of your module, and start from there.")
     with _from_here(), told(name, name):
         factory = getattr(_imported(module_name), factory_name, None)
         if not callable(factory):

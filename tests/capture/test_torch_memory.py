@@ -68,3 +68,12 @@ def test_gradients_live_on_in_ddp_s_buckets_when_they_are_cleared(
 
 def test_what_comes_to_lie_where_a_freed_parameter_lay_is_an_activation(found: dict) -> None:
     assert found["recognised"] == {"before": True, "after": False}
+
+
+def test_what_ddp_leaves_alone_is_in_no_bucket_and_no_replica(found: dict) -> None:
+    """Of two layers the second one's gradients are its own, and go when they are cleared."""
+    first = 32 * 64 * 4
+    sizes = found["ddp in part"]
+    assert (sizes["parameters"], sizes["gradients"]) == (WEIGHTS, WEIGHTS)
+    assert (sizes["replicated"], sizes["gradients_after"]) == (first, first)
+    assert found["ddp"]["replicated"] == found["plain"]["replicated"] == WEIGHTS

@@ -51,6 +51,13 @@ def split() -> torch.nn.Module:
     return parallelize_module(model(), mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
 
 
+def replicated_in_part() -> torch.nn.Module:
+    """DDP leaves the second layer alone, as one whose parameters lie on this rank only."""
+    whole = model()
+    DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(whole, ["2.weight"])
+    return DistributedDataParallel(whole, gradient_as_bucket_view=True)
+
+
 def sizes(
     module: torch.nn.Module, micro_batches: int = 1, make: Callable[..., torch.optim.Optimizer] = torch.optim.AdamW
 ) -> dict[str, int]:
@@ -71,6 +78,7 @@ def sizes(
         "optimizer": torch_memory.optimizer_bytes(optimizer),
         "activations": saved.peak_bytes,
         "activations_after": saved.alive_bytes,
+        "replicated": sum(p.nbytes for p in torch_memory.replicated(module)),
     }
 
 
@@ -99,6 +107,7 @@ if __name__ == "__main__":
         "fsdp": sizes(sharded()),
         "fsdp1": sizes(flat()),
         "tp": sizes(split()),
+        "ddp in part": sizes(replicated_in_part()),
         "recognised": recognised(),
     }
     found["plain ×4"] = sizes(model(), micro_batches=4)
