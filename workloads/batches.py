@@ -19,8 +19,8 @@ def micro_batches(options: Options, step: int, rank: int = 0, ranks: int = 1) ->
     Each is ``[accumulate, samples, …]``. Of tokens ``int32 [accumulate, samples, seq + 1]``; of images
     ``float32 [accumulate, samples, side, side, 3]`` and their classes, ``int32 [accumulate, samples]``; of a user's
     batch its arrays (torch's own tensors under torch). A sample depends on the seed, the step and its place in the
-    global batch, and on nothing else: however many ranks share a step, together they see the same samples, and ranks that
-    have a slice together see the same ones.
+    global batch, and on nothing else: however many ranks share a step, together they see the same samples, and ranks
+    that have a slice together see the same ones.
     """
     if rank == 0:  # One late rank is enough: the others wait for it. A JAX process draws the batches of all its ranks.
         time.sleep(faults(options.inject).get("slow-input", 0.0) / 1000)

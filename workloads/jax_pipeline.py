@@ -30,11 +30,12 @@ import jax.numpy as jnp
 import optax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec  # parallel
 
+from batches import micro_batches
 from devices import jax_compiler_options, jax_devices  # parallel
 from injecting import JaxFaults
-from models.flax_transformer import Block, Transformer, compute_dtype, embed, norm  # parallel
+from models.flax_models import build
+from models.flax_transformer import Block, compute_dtype, embed, norm  # parallel
 from options import Options, by_hand, check, settled  # parallel
-from tokens import micro_batches
 from watching import Watch
 
 
@@ -98,17 +99,17 @@ def train(options: Options, watch: Watch) -> list[float]:
     mesh = jax.make_mesh((ranks,), ("stage",), (AxisType.Auto,), devices=jax_devices(options))  # parallel
     everywhere = PartitionSpec()  # parallel
 
-    model = Transformer(options)
+    model = build(options)
     adamw = optax.adamw(options.lr, b1=0.9, b2=0.95, weight_decay=0.1)
     faults = JaxFaults(options)
 
     def init(key: jax.Array) -> tuple[Any, Any]:
-        params = model.init(key, jnp.zeros((1, options.seq + 1), jnp.int32))
+        params = model.init(key)
         blocks = [params["params"].pop(f"blocks_{number}") for number in range(options.layers)]  # parallel
         params = {"ends": params["params"], "blocks": jax.tree.map(lambda *each: jnp.stack(each), *blocks)}  # parallel
         return params, adamw.init(params)
 
-    def update(params: Any, opt_state: Any, batch: jax.Array) -> tuple[Any, Any, jax.Array]:
+    def update(params: Any, opt_state: Any, batch: Any) -> tuple[Any, Any, jax.Array]:
         step_key = jax.random.fold_in(key, optax.tree.get(opt_state, "count"))
         loss, gradients = accumulate_gradients(params, batch, step_key)
         loss, gradients["ends"] = jax.lax.psum((loss, gradients["ends"]), "stage")  # parallel
@@ -116,10 +117,10 @@ def train(options: Options, watch: Watch) -> list[float]:
             updates, opt_state = adamw.update(gradients, opt_state, params)
             return optax.apply_updates(params, updates), opt_state, loss
 
-    def accumulate_gradients(params: Any, batch: jax.Array, key: jax.Array) -> Any:
-        return jax.value_and_grad(partial(through_all, options))(params, batch, key)  # parallel
+    def accumulate_gradients(params: Any, batch: Any, key: jax.Array) -> Any:
+        return jax.value_and_grad(partial(through_all, options))(params, *batch, key)  # parallel
 
-    def fetch(step: int) -> jax.Array:
+    def fetch(step: int) -> tuple[jax.Array, ...]:
         batch = micro_batches(options, step)
         return jax.device_put(batch, NamedSharding(mesh, everywhere))  # parallel
 

@@ -8,7 +8,7 @@
 # framework = "jax"
 # launch = "process"
 # ///
-"""Trains the transformer with JAX shard_map, every parameter sharded: its all-gathers stand in the step by name.
+"""Trains a model with JAX shard_map, every parameter sharded: its all-gathers stand in the step by name.
 
     python workloads/jax_shard_map_fsdp.py --devices 4 --model tiny --steps 5
 
@@ -26,11 +26,11 @@ import jax.numpy as jnp
 import optax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec  # parallel
 
+from batches import micro_batches
 from devices import jax_compiler_options, jax_devices  # parallel
 from injecting import JaxFaults
-from models.flax_transformer import Transformer
+from models.flax_models import build
 from options import Options, by_hand, check
-from tokens import micro_batches
 from watching import Watch
 
 
@@ -58,15 +58,15 @@ def train(options: Options, watch: Watch) -> list[float]:
     mesh = jax.make_mesh((ranks,), ("data",), (AxisType.Auto,), devices=jax_devices(options))  # parallel
     each, slices = PartitionSpec("data"), PartitionSpec(None, "data")  # parallel
 
-    model = Transformer(options)
+    model = build(options)
     adamw = optax.adamw(options.lr, b1=0.9, b2=0.95, weight_decay=0.1)
     faults = JaxFaults(options)
 
     def init(key: jax.Array) -> tuple[Any, Any]:
-        params = model.init(key, jnp.zeros((1, options.seq + 1), jnp.int32))
+        params = model.init(key)
         return params, adamw.init(params)
 
-    def update(params: Any, opt_state: Any, batch: jax.Array, key: jax.Array) -> tuple[Any, Any, jax.Array]:  # parallel
+    def update(params: Any, opt_state: Any, batch: Any, key: jax.Array) -> tuple[Any, Any, jax.Array]:  # parallel
         step_key = jax.random.fold_in(key[0], optax.tree.get(opt_state, "count"))  # parallel
         loss, gradients = accumulate_gradients(params, batch, step_key)
         loss = jax.lax.pmean(loss, "data")  # parallel
@@ -75,19 +75,19 @@ def train(options: Options, watch: Watch) -> list[float]:
             updates, opt_state = adamw.update(gradients, opt_state, params)
             return optax.apply_updates(params, updates), opt_state, loss
 
-    def accumulate_gradients(params: Any, batch: jax.Array, key: jax.Array) -> Any:
-        def add(total: Any, micro_batch: tuple[jax.Array, jax.Array]) -> tuple[Any, None]:
-            tokens, key = micro_batch
-            part = jax.value_and_grad(loss_of)(params, tokens, key)  # parallel
+    def accumulate_gradients(params: Any, batch: Any, key: jax.Array) -> Any:
+        def add(total: Any, part_of_batch: tuple[Any, jax.Array]) -> tuple[Any, None]:
+            micro_batch, key = part_of_batch
+            part = jax.value_and_grad(loss_of)(params, micro_batch, key)  # parallel
             return jax.tree.map(lambda t, p: t + p / options.accumulate, total, part), None
 
         nothing = jnp.zeros(()), jax.tree.map(jnp.zeros_like, params)
         return jax.lax.scan(add, nothing, (batch, jax.random.split(key, options.accumulate)))[0]
 
-    def loss_of(params: Any, tokens: jax.Array, key: jax.Array) -> jax.Array:  # parallel
-        return model.apply(jax.tree.map(gathered, params, specs[0]), tokens, rngs={"dropout": key})  # parallel
+    def loss_of(params: Any, micro_batch: Any, key: jax.Array) -> jax.Array:  # parallel
+        return model.loss(jax.tree.map(gathered, params, specs[0]), micro_batch, key)  # parallel
 
-    def fetch(step: int) -> jax.Array:
+    def fetch(step: int) -> tuple[jax.Array, ...]:
         batch = micro_batches(options, step)
         return jax.device_put(batch, NamedSharding(mesh, slices))  # parallel
 

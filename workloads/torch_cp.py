@@ -33,12 +33,12 @@ from torch.distributed.tensor import DTensor, Partial, Shard  # parallel
 from torch.nn.functional import scaled_dot_product_attention  # parallel
 from torch.nn.parallel import DistributedDataParallel  # parallel
 
+from batches import micro_batches
 from degrees import settled  # parallel
 from devices import torch_device, torchrun_ranks  # parallel
 from injecting import TorchFaults
-from models.torch_transformer import Transformer
+from models.torch_models import build, on_device, units
 from options import Options, by_hand, check
-from tokens import micro_batches
 from watching import Watch
 
 
@@ -66,10 +66,10 @@ def train(options: Options, watch: Watch) -> list[float]:
 
     torch.manual_seed(options.seed)
     with device:
-        model = Transformer(options)
+        model = build(options)
     if options.compile:
-        for block in model.blocks:
-            block.compile()
+        for unit in units(model, options):
+            unit.compile()
     # Each rank drops out features of its own.
     torch.manual_seed(options.seed + rank)  # parallel
     mesh = init_device_mesh(device.type, (ranks,), mesh_dim_names=("context",))  # parallel
@@ -82,17 +82,17 @@ def train(options: Options, watch: Watch) -> list[float]:
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, betas=(0.9, 0.95), weight_decay=0.1, fused=fused)
     faults = TorchFaults(options, model, device)
 
-    def fetch(step: int) -> torch.Tensor:
+    def fetch(step: int) -> tuple[torch.Tensor, ...]:
         batch = micro_batches(options, step, rank, ranks)  # parallel
-        return torch.from_numpy(batch).to(device, torch.long)
+        return on_device(batch, device)
 
-    def accumulate_gradients(batch: torch.Tensor) -> torch.Tensor:
+    def accumulate_gradients(batch: tuple[torch.Tensor, ...]) -> torch.Tensor:
         loss = torch.zeros((), device=device)
-        for number, tokens in enumerate(batch, start=1):  # parallel
+        for number, micro_batch in enumerate(zip(*batch, strict=True), start=1):  # parallel
             # Gradients are averaged once per step, with the last micro-batch.
             with nullcontext() if number == options.accumulate else model.no_sync():  # parallel
                 with torch.autocast(device.type, torch.bfloat16, enabled=options.precision == "bf16"):
-                    part = model(tokens, places[rank]) / options.accumulate  # parallel
+                    part = model(*micro_batch, places[rank]) / options.accumulate  # parallel
                 part.backward()
             loss += part.detach()
         return loss

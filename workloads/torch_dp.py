@@ -10,7 +10,7 @@
 # max_ranks = 1
 # needs_gpu = true
 # ///
-"""Trains the transformer with PyTorch DataParallel, the oldest way: one process, and a thread per GPU.
+"""Trains a model with PyTorch DataParallel, the oldest way: one process, and a thread per GPU.
 
 python workloads/torch_dp.py --model tiny --steps 5
 
@@ -25,11 +25,11 @@ from functools import partial
 import torch
 from torch.nn import DataParallel  # parallel
 
+from batches import micro_batches
 from devices import several_gpus, torch_device  # parallel
 from injecting import TorchFaults
-from models.torch_transformer import Transformer
+from models.torch_models import build, on_device, units
 from options import Options, by_hand, check
-from tokens import micro_batches
 from watching import Watch
 
 
@@ -40,24 +40,24 @@ def train(options: Options, watch: Watch) -> list[float]:
 
     torch.manual_seed(options.seed)
     with device:
-        model = Transformer(options)
+        model = build(options)
     if options.compile:
-        for block in model.blocks:
-            block.compile()
+        for unit in units(model, options):
+            unit.compile()
     model = DataParallel(model)  # parallel
     fused = device.type == "cuda"
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, betas=(0.9, 0.95), weight_decay=0.1, fused=fused)
     faults = TorchFaults(options, model, device)
 
-    def fetch(step: int) -> torch.Tensor:
+    def fetch(step: int) -> tuple[torch.Tensor, ...]:
         batch = micro_batches(options, step)
-        return torch.from_numpy(batch).to(device, torch.long)
+        return on_device(batch, device)
 
-    def accumulate_gradients(batch: torch.Tensor) -> torch.Tensor:
+    def accumulate_gradients(batch: tuple[torch.Tensor, ...]) -> torch.Tensor:
         loss = torch.zeros((), device=device)
-        for tokens in batch:
+        for micro_batch in zip(*batch, strict=True):
             with torch.autocast(device.type, torch.bfloat16, enabled=options.precision == "bf16"):
-                part = model(tokens).mean() / options.accumulate  # parallel
+                part = model(*micro_batch).mean() / options.accumulate  # parallel
             part.backward()
             loss += part.detach()
         return loss

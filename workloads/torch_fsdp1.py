@@ -8,7 +8,7 @@
 # framework = "torch"
 # launch = "torchrun"
 # ///
-"""Trains the transformer with PyTorch FSDP1, FullyShardedDataParallel: a rank holds a shard of each flat parameter.
+"""Trains a model with PyTorch FSDP1, FullyShardedDataParallel: a rank holds a shard of each flat parameter.
 
     torchrun --standalone --nproc_per_node 2 workloads/torch_fsdp1.py --model tiny --steps 5
 
@@ -24,13 +24,13 @@ from functools import partial
 import torch
 import torch.distributed as dist  # parallel
 from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecision, ShardingStrategy  # parallel
-from torch.distributed.fsdp.wrap import ModuleWrapPolicy  # parallel
+from torch.distributed.fsdp.wrap import CustomPolicy  # parallel
 
+from batches import micro_batches
 from devices import torch_device, torchrun_ranks  # parallel
 from injecting import TorchFaults
-from models.torch_transformer import Block, Transformer  # parallel
+from models.torch_models import build, on_device, units
 from options import Options, by_hand, check
-from tokens import micro_batches
 from watching import Watch
 
 
@@ -43,20 +43,21 @@ def train(options: Options, watch: Watch) -> list[float]:
 
     torch.manual_seed(options.seed)
     with device:
-        model = Transformer(options)
+        model = build(options)
     if options.compile:
-        for block in model.blocks:
-            block.compile()
+        for unit in units(model, options):
+            unit.compile()
     # Each rank drops out features of its own.
     torch.manual_seed(options.seed + rank)  # parallel
     bf16 = torch.bfloat16 if options.precision == "bf16" else None  # parallel
     mixed = MixedPrecision(param_dtype=bf16, reduce_dtype=torch.float32)  # parallel
     sharding = ShardingStrategy.FULL_SHARD if options.reshard else ShardingStrategy.SHARD_GRAD_OP  # parallel
     # Every rank has drawn the whole model, so that losses equal those of DDP; each now keeps its shard.
+    gathered = set(units(model, options))  # parallel
     model = FullyShardedDataParallel(  # parallel
         model,  # parallel
         sharding_strategy=sharding,  # parallel
-        auto_wrap_policy=ModuleWrapPolicy({Block}),  # parallel
+        auto_wrap_policy=CustomPolicy(gathered.__contains__),  # parallel
         mixed_precision=mixed,  # parallel
         device_id=device,  # parallel
         use_orig_params=True,  # parallel
@@ -65,14 +66,14 @@ def train(options: Options, watch: Watch) -> list[float]:
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, betas=(0.9, 0.95), weight_decay=0.1, fused=fused)
     faults = TorchFaults(options, model, device)
 
-    def fetch(step: int) -> torch.Tensor:
+    def fetch(step: int) -> tuple[torch.Tensor, ...]:
         batch = micro_batches(options, step, rank, ranks)  # parallel
-        return torch.from_numpy(batch).to(device, torch.long)
+        return on_device(batch, device)
 
-    def accumulate_gradients(batch: torch.Tensor) -> torch.Tensor:
+    def accumulate_gradients(batch: tuple[torch.Tensor, ...]) -> torch.Tensor:
         loss = torch.zeros((), device=device)
-        for tokens in batch:
-            part = model(tokens) / options.accumulate
+        for micro_batch in zip(*batch, strict=True):
+            part = model(*micro_batch) / options.accumulate
             part.backward()
             loss += part.detach()
         return loss

@@ -47,12 +47,13 @@ from torch.distributed import pipelining  # parallel
 from torch.nn import functional  # parallel
 from torch.utils.checkpoint import checkpoint  # parallel
 
+from batches import micro_batches
 from devices import torch_device, torchrun_ranks  # parallel
 from injecting import TorchFaults
-from models.torch_transformer import Transformer
+from models.torch_models import build, on_device, units
+from models.torch_transformer import Transformer  # parallel
 from options import Options, by_hand, check, settled  # parallel
 from pipelines import stretches  # parallel
-from tokens import micro_batches
 from watching import Watch
 
 SCHEDULES = {  # parallel
@@ -111,10 +112,10 @@ def train(options: Options, watch: Watch) -> list[float]:
 
     torch.manual_seed(options.seed)
     with device:
-        model = Transformer(options)
+        model = build(options)
     if options.compile:
-        for block in model.blocks:
-            block.compile()
+        for unit in units(model, options):
+            unit.compile()
     # Each rank drops out features of its own.
     torch.manual_seed(options.seed + rank)  # parallel
     # Every rank has drawn the whole model, so that losses equal those of one device; each now keeps its stretches.
@@ -129,9 +130,9 @@ def train(options: Options, watch: Watch) -> list[float]:
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, betas=(0.9, 0.95), weight_decay=0.1, fused=fused)
     faults = TorchFaults(options, model, device)
 
-    def fetch(step: int) -> torch.Tensor:
+    def fetch(step: int) -> tuple[torch.Tensor, ...]:
         batch = micro_batches(options, step, rank, ranks)  # parallel
-        return torch.from_numpy(batch).to(device, torch.long)
+        return on_device(batch, device)
 
     def loss_of(logits: Tensor, targets: Tensor) -> Tensor:  # parallel
         return functional.cross_entropy(logits.flatten(0, 1), targets.flatten()) / options.accumulate  # parallel
@@ -143,8 +144,8 @@ def train(options: Options, watch: Watch) -> list[float]:
         scale_grads=False,  # parallel
     )  # parallel
 
-    def accumulate_gradients(batch: torch.Tensor) -> torch.Tensor | None:  # parallel
-        samples = batch.flatten(0, 1)  # parallel
+    def accumulate_gradients(batch: tuple[torch.Tensor, ...]) -> torch.Tensor | None:  # parallel
+        samples = batch[0].flatten(0, 1)  # parallel
         parts: list[Tensor] = []  # parallel
         given = (samples[:, :-1],) if rank == 0 else ()  # parallel
         targets = samples[:, 1:] if rank == ranks - 1 else None  # parallel

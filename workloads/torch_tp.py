@@ -46,12 +46,13 @@ from torch.distributed.tensor.parallel import (  # parallel
     parallelize_module,  # parallel
 )  # parallel
 
+from batches import micro_batches
 from degrees import settled  # parallel
 from devices import torch_device, torchrun_ranks  # parallel
 from injecting import TorchFaults
-from models.torch_transformer import Transformer
+from models.torch_models import build, on_device, units
+from models.torch_transformer import Transformer  # parallel
 from options import Options, by_hand, check
-from tokens import micro_batches
 from watching import Watch
 
 BY_TOKEN = Shard(1)  # parallel
@@ -108,10 +109,10 @@ def train(options: Options, watch: Watch) -> list[float]:
 
     torch.manual_seed(options.seed)
     with device:
-        model = Transformer(options)
+        model = build(options)
     if options.compile:
-        for block in model.blocks:
-            block.compile()
+        for unit in units(model, options):
+            unit.compile()
     # Each rank drops out features of its own.
     torch.manual_seed(options.seed + rank)  # parallel
     shape = (ranks,) if options.spec == "tp" else (ranks // options.tensor, options.tensor)  # parallel
@@ -122,16 +123,16 @@ def train(options: Options, watch: Watch) -> list[float]:
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, betas=(0.9, 0.95), weight_decay=0.1, fused=fused)
     faults = TorchFaults(options, model, device)
 
-    def fetch(step: int) -> torch.Tensor:
+    def fetch(step: int) -> tuple[torch.Tensor, ...]:
         batch = micro_batches(options, step, rank, ranks)  # parallel
-        return torch.from_numpy(batch).to(device, torch.long)
+        return on_device(batch, device)
 
-    def accumulate_gradients(batch: torch.Tensor) -> torch.Tensor:
+    def accumulate_gradients(batch: tuple[torch.Tensor, ...]) -> torch.Tensor:
         loss = torch.zeros((), device=device)
-        for tokens in batch:
+        for micro_batch in zip(*batch, strict=True):
             with loss_parallel():  # parallel
                 with torch.autocast(device.type, torch.bfloat16, enabled=options.precision == "bf16"):
-                    part = model(tokens) / options.accumulate
+                    part = model(*micro_batch) / options.accumulate
                 part.backward()
             loss += part.detach().to_local()  # parallel
         if options.spec == "tp":  # parallel

@@ -169,10 +169,10 @@ def test_a_degree_that_a_strategy_cannot_have_is_refused_with_a_way_out(
 
 
 def test_ranks_that_share_a_layer_have_the_same_samples_and_count_them_once(workload: Import) -> None:
-    options, tokens = workload("options"), workload("tokens")
+    options, batches = workload("options"), workload("batches")
     shared = options.settled(options.parse(["--spec", "fsdp-tp", "--tensor", "2"]), 4)
-    whole = tokens.micro_batches(shared, 3)
-    slices = [tokens.micro_batches(shared, 3, rank, 4) for rank in range(4)]
+    whole = batches.micro_batches(shared, 3)[0]
+    slices = [batches.micro_batches(shared, 3, rank, 4)[0] for rank in range(4)]
     assert [piece.shape[1] for piece in slices] == [4, 4, 4, 4]
     for rank, piece in enumerate(slices):
         assert (piece == whole[:, 4 * (rank // 2) : 4 * (rank // 2) + 4]).all()

@@ -53,15 +53,15 @@ def test_all_ranks_are_stages_and_share_each_matrix_unless_told_otherwise(worklo
 
 
 def test_ranks_that_share_a_slice_see_the_same_samples_and_count_them_once(workload: Import) -> None:
-    options, tokens = workload("options"), workload("tokens")
+    options, batches = workload("options"), workload("batches")
     staged = options.parse(["--schedule", "1f1b", "--stages", "4", "--accumulate", "4"])
-    whole = tokens.micro_batches(replace(staged, stages=1), 3)
-    assert all(np.array_equal(tokens.micro_batches(staged, 3, rank, 4), whole) for rank in range(4))
+    whole = batches.micro_batches(replace(staged, stages=1), 3)[0]
+    assert all(np.array_equal(batches.micro_batches(staged, 3, rank, 4)[0], whole) for rank in range(4))
     assert [options.counted_samples(staged, rank, 4) for rank in range(4)] == [0, 0, 0, 8]
     split = options.parse(["--tensor", "2"])
-    drawn = [tokens.micro_batches(split, 3, rank, 4) for rank in range(4)]
+    drawn = [batches.micro_batches(split, 3, rank, 4)[0] for rank in range(4)]
     assert np.array_equal(drawn[0], drawn[1])
     assert np.array_equal(drawn[2], drawn[3])
-    assert np.array_equal(np.concatenate(drawn[::2], axis=1), tokens.micro_batches(split, 3))
+    assert np.array_equal(np.concatenate(drawn[::2], axis=1), batches.micro_batches(split, 3)[0])
     assert [options.counted_samples(split, rank, 4) for rank in range(4)] == [0, 4, 0, 4]
     assert [options.counted_samples(options.PRESETS["tiny"], rank, 4) for rank in range(4)] == [2, 2, 2, 2]
