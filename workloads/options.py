@@ -166,7 +166,7 @@ def check(options: Options, ranks: int, strategy: str = "") -> None:
     families.check_family(options)
     if ranks < 1:
         raise OptionError(f"{ranks} ranks cannot train anything.", "Ask for one rank or more.")
-    if options.width % options.heads:
+    if families.has_tokens(options) and options.width % options.heads:
         raise OptionError(
             f"{options.heads} heads do not divide a width of {options.width}.",
             "Choose --heads so that --width is a multiple of it.",

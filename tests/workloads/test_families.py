@@ -48,6 +48,12 @@ def test_experts_are_spread_where_there_are_some_for_every_rank(
     assert refused.value.hint
 
 
+def test_heads_need_not_divide_what_has_none(workload: Import) -> None:
+    options = workload("options")
+    options.check(options.parse(["--model", "resnet50", "--width", "6"]), 2)
+    options.check(options.parse(["--model", "mlp", "--width", "6", "--heads", "5"]), 2)
+
+
 def test_only_sequences_have_a_length(workload: Import) -> None:
     options = workload("options")
     lengths = {name: options.sequence_length(preset) for name, preset in options.PRESETS.items()}

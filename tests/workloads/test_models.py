@@ -30,6 +30,8 @@ MATRIX = [
     *((script, "own", ()) for script in TORCH),
     *((script, "own functions", ()) for script in JAX),
     ("jax_pjit", "own flax", ()),
+    *(("torch_fsdp1", model, ()) for model in ("moe", "own")),
+    *(("jax_shard_map_fsdp", model, ()) for model in ("moe", "own functions")),
     *((script, "moe", flags) for script in ("torch_ep", "jax_ep") for flags in ((), ("--accumulate", "2"))),
     ("torch_ep", "moe", ("--checkpoint-activations",)),
     ("torch_fsdp", "resnet50", ("--checkpoint-activations",)),

@@ -79,6 +79,7 @@ def test_every_preset_can_be_trained_on_a_whole_machine(workload: Import, model:
     ("changes", "ranks", "says", "hints"),
     [
         ({"model": "7b"}, 1, "no model '7b'", "tiny, 125m, 350m, 1.3b"),
+        ({"model": "moe", "heads": 3}, 1, "3 heads do not divide a width of 256", "--heads"),
         ({"model": "mine:"}, 1, "mine: names no function", "package.module:factory"),
         ({"experts": 4, "top_k": 5}, 1, "5 of 4 experts", "--top-k"),
         ({"model": "resnet50", "experts": 2}, 1, "resnet50 has no experts", "--model moe"),
