@@ -51,8 +51,8 @@ def command(*, strategies: tuple[str, ...], out: Path | None, headless: bool, **
     \b
     Strategies: ddp, zero1, fsdp, fsdp1, hsdp, tp, fsdp-tp, cp, dp, ep,
     pp-gpipe, pp-1f1b, pp-interleaved (PyTorch);
-    pmap, shard-map, shard-map-fsdp, pjit, pjit-dp, pjit-tp, pjit-2d, jax-pp, jax-ep
-    (JAX); single (one device of each).
+    pmap, shard-map, shard-map-fsdp, pjit, pjit-dp, pjit-tp, pjit-2d, jax-pp,
+    jax-ep (JAX); single (one device of each).
     Without any: ddp fsdp pmap pjit. Exit code 1 when one of them failed.
 
     \b
