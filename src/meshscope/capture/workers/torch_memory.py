@@ -56,8 +56,10 @@ def _bucket_bytes(module: torch.nn.Module) -> int:
 
 
 def replicated(module: torch.nn.Module) -> list[torch.nn.Parameter]:
-    """All parameters but those that DDP was told to leave alone, as experts are that lie on one rank each: the others it
-    keeps equal on all ranks."""
+    """All parameters but those that DDP was told to leave alone, as experts are that lie on one rank each.
+
+    What it wraps and does not leave alone it keeps equal on all ranks.
+    """
     own = {
         parameter
         for wrapped in _wrapped(module)
