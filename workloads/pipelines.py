@@ -68,7 +68,7 @@ def _check_filled(options: Options) -> None:
     if options.schedule != "gpipe" and micro_batches < stages:
         raise OptionError(
             f"{options.schedule} needs a micro-batch for each of {stages} stages; there are {micro_batches}.",
-            f"Use --accumulate {stages} or more, or --schedule gpipe.",
+            f"Use --accumulate {stages} or more, or the schedule gpipe, which takes any number.",
         )
     rounds = max(1, micro_batches // stages)
     if options.schedule == "interleaved" and micro_batches % rounds:

@@ -129,6 +129,18 @@ def test_a_healthy_pipeline_has_no_finding_and_says_what_does_not_apply() -> Non
     assert elsewhere["uneven-stages"] == "no pipeline"
 
 
+def test_waiting_for_the_stage_before_is_no_lack_of_overlap() -> None:
+    """Nothing of the receives is under compute, and they are a third of the step; on a GPU the sends block as well."""
+    turns = [ops(0, 2), receives(2, 6), ops(6, 8), receives(8, 12), ops(12, 14), receives(14, 18)]
+    windows = [stage(rank, turns, device_kind="gpu", host="", process_groups=()) for rank in (0, 1)]
+    other = staged(*windows, device_kind="gpu", options={}, strategy="mine")
+    assert "no-overlap" in codes(other)
+    run_of_stages = staged(*windows, device_kind="gpu")
+    assert "no-overlap" not in codes(run_of_stages)
+    why = {one.code: one.why for one in looked_for(run_of_stages)}
+    assert why["no-overlap"] == "a stage of a pipeline waits for what the one before it computes"
+
+
 def test_stages_of_which_some_were_not_traced_are_not_called_uneven() -> None:
     alone = staged(stage(1, LONG[1], device_kind="gpu"), device_kind="gpu")
     assert "uneven-stages" not in codes(alone)

@@ -40,6 +40,8 @@ _NO_JOURNAL = "no recording of steps"
 _NO_COLLECTIVE = "no collective was traced"
 _NO_CHECKS = "no recording compared its ranks"
 _SHARED = "CPU ranks share their cores, so what overlaps is the scheduler's choice"
+_IN_LINE = "a stage of a pipeline waits for what the one before it computes"
+_UNLIKE = "stages of a pipeline have different work by design"
 _AT_ONCE = "most results are needed at once, as under tensor parallelism"
 _UNCOUNTED = "CPU ranks of whose cores nothing is known, so what overlaps may be the scheduler's choice"
 
@@ -230,7 +232,7 @@ def _one_rank(run: Run) -> str:
 
 
 def _in_line(run: Run) -> str:
-    return _one_rank(run) or ("stages of a pipeline have different work by design" if is_pipeline(run) else "")
+    return _one_rank(run) or (_UNLIKE if is_pipeline(run) else "")
 
 
 def _layer_by_layer(run: Run) -> str:
@@ -260,7 +262,13 @@ def _on_cpu(run: Run) -> str:
 
 def _in_turns(run: Run) -> str:
     """Why collectives cannot run beside compute here."""
-    return _on_cpu(run) or (_AT_ONCE if is_mostly_needed_at_once(run) else "")
+    is_at_once = is_mostly_needed_at_once(run) or shares_matrices(run)
+    return _on_cpu(run) or (_IN_LINE if is_pipeline(run) else _AT_ONCE if is_at_once else "")
+
+
+def _in_place(run: Run) -> str:
+    """Why XLA's collectives cannot but run in the place of compute."""
+    return _on_cpu(run) or (_IN_LINE if is_pipeline(run) else "")
 
 
 def _is_jax_on_cpu(run: Run) -> bool:
@@ -290,7 +298,7 @@ _RULES = {
     "small-collectives": _Needs("many small collectives", _collectives, elsewhere=_layer_by_layer),
     "straggler": _Needs("late ranks", _late, elsewhere=_in_line),
     "synced-accumulation": _Needs("gradients reduced in every micro-batch", _collectives, "torch", _no_ddp),
-    "synchronous-collectives": _Needs("collectives that XLA runs synchronously", _collectives, "jax", _on_cpu),
+    "synchronous-collectives": _Needs("collectives that XLA runs synchronously", _collectives, "jax", _in_place),
     "trace-incomplete": _Needs("incomplete traces", _complete),
     "uneven-stages": _Needs("stages of unequal work", _balanced, elsewhere=_no_pipeline),
     "unused-search": _Needs("DDP's search for unused parameters", _traced, "torch", _no_ddp),

@@ -5,19 +5,21 @@ traced step, there are at least four of them, and computing takes a tenth as wel
 nothing to hide behind. Waiting for a late rank, where it is known, is left out: no overlap wins that back. Not on CPU
 ranks that share their cores, nor under JAX on CPU, whose runtime has no asynchronous collectives to turn on; nor where
 XLA says why: it runs them synchronously, which is a finding of its own. Nor where most of what is exposed is needed at
-once, as by tensor parallelism: there is nothing that could be computed beside it.
+once, as by tensor parallelism, or in a pipeline: there is nothing that could be computed beside it.
 """
 
 from __future__ import annotations
 
 from meshscope.analysis.exposure import exposure
 from meshscope.analysis.findings.rule import Finding, Rule, part
+from meshscope.analysis.findings.small_collectives import shares_matrices
 from meshscope.analysis.findings.synchronous_collectives import synchronous_collectives
 from meshscope.analysis.findings.whole import all_traced, computing_frac, traced_step
 from meshscope.analysis.fsdp import fsdp, is_fsdp1
 from meshscope.analysis.needed_at_once import is_mostly_needed_at_once
 from meshscope.analysis.overlap import CollectiveOverlap, overlap
 from meshscope.analysis.passes import is_ddp
+from meshscope.analysis.pipeline import is_pipeline
 from meshscope.analysis.standing import shares_cores
 from meshscope.analysis.xla_checks import xla
 from meshscope.run import Run
@@ -45,7 +47,7 @@ XLA_FLAGS="--xla_gpu_enable_command_buffer=" python …"""
 
 
 def no_overlap(run: Run) -> tuple[Finding, ...]:
-    if shares_cores(run) or _is_jax_on_cpu(run) or is_mostly_needed_at_once(run):
+    if shares_cores(run) or _is_jax_on_cpu(run) or _is_needed_at_once(run):
         return ()
     found, total = overlap(run), exposure(run)
     hidden_frac = ratio(total.busy_ns - total.exposed_ns, total.busy_ns)
@@ -71,6 +73,10 @@ def no_overlap(run: Run) -> tuple[Finding, ...]:
             fix=_fix(run),
         ),
     )
+
+
+def _is_needed_at_once(run: Run) -> bool:
+    return is_mostly_needed_at_once(run) or shares_matrices(run) or is_pipeline(run)
 
 
 def _fix(run: Run) -> str:

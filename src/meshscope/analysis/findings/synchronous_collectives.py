@@ -4,7 +4,8 @@ Every collective of a GPU or TPU program could be a start and a done with work b
 its scheduler found nothing to put there, or was not asked to look. Fires where synchronous collectives, told by the
 compiled program, by names or by streams, are exposed for a tenth of the traced step, there are at least four of them,
 and computing takes a tenth as well: with less there is nothing to win, or nothing to hide behind. Waiting for a late
-rank, where it is known, is left out: to begin earlier does not win it back.
+rank, where it is known, is left out: to begin earlier does not win it back. Not in a pipeline, whose stages wait for
+what the one before them still computes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from meshscope.analysis.exposure import waited
 from meshscope.analysis.findings.rule import Finding, Rule, per_step
 from meshscope.analysis.findings.whole import computing_frac
+from meshscope.analysis.pipeline import is_pipeline
 from meshscope.analysis.waiting import waiting
 from meshscope.analysis.xla_modes import ASYNC, SYNC, modes
 from meshscope.intervals import EMPTY, Intervals, union
@@ -37,6 +39,8 @@ python …"""
 
 
 def synchronous_collectives(run: Run) -> tuple[Finding, ...]:
+    if is_pipeline(run):
+        return ()
     found = {window: rows for window in run.windows if len(rows := modes(window).row[modes(window).mode == SYNC])}
     if sum(map(len, found.values())) < FEWEST_CALLS or not computing_frac(run) >= LEAST_FRAC:
         return ()
