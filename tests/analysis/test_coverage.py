@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meshscope.analysis import coverage as module
+from meshscope.analysis import stack as stack_module
 from meshscope.analysis.coverage import Coverage, columns, coverage
+from meshscope.analysis.stack import stack, stacked_columns
 from meshscope.intervals import Intervals, union
 
 lengths = st.lists(st.integers(1, 40), min_size=0, max_size=40)
@@ -91,3 +93,35 @@ def test_the_least_of_many_intervals_shows_in_the_longest_column() -> None:
     assert busy_ns[:200].min() > 0
     assert busy_ns[201:399].tolist() == [0] * 198  # bins reach over the edges beside
     assert busy_ns[400] > 0
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.integers(1, 30), st.integers(0, 2)), max_size=30), min_size=1, max_size=3),
+    st.integers(-50, 400), st.integers(1, 30), st.integers(1, 40),
+)  # fmt: skip
+def test_layers_laid_into_one_another_have_of_each_column_what_each_has_alone(
+    lanes: list[list[tuple[int, int]]], start: int, columns_: int, width: int
+) -> None:
+    edges = start + np.arange(columns_ + 1, dtype=np.int64) * width
+    layers = [layered(lane) for lane in lanes]
+    stacks = [stack(some) for some in layers]
+    wanted = columns([one for some in layers for one in some], edges)
+    assert stacked_columns([one for one in stacks if one is not None], edges).tolist() == wanted.tolist()
+    assert None not in stacks
+
+
+def layered(lane: list[tuple[int, int]]) -> list[Coverage]:
+    """Intervals one directly behind the other, each of one of three layers."""
+    ends = np.cumsum([length for length, _ in lane], dtype=np.int64)
+    starts = ends - [length for length, _ in lane]
+    of = np.array([layer for _, layer in lane], dtype=np.int64)
+    return [coverage(union(starts[of == layer], ends[of == layer])) for layer in range(3)]
+
+
+def test_layers_that_are_at_once_or_too_many_to_lay_out_are_left_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = (coverage(union(np.array([start]), np.array([start + 10]))) for start in (0, 5))
+    assert stack([one, other]) is None
+    assert stack([]) is None
+    assert stack([one]) is not None
+    monkeypatch.setattr(stack_module, "_FEW", 0)
+    assert stack([one]) is None

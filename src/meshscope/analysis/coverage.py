@@ -16,7 +16,7 @@ from meshscope.intervals import Intervals
 
 Ns = npt.NDArray[np.int64]
 
-_BEFORE_ALL = np.int64(-(2**62))
+BEFORE_ALL = np.int64(-(2**62))
 _MOST_BINS = 1 << 17
 _BINS_PER_COLUMN = 4
 
@@ -88,7 +88,7 @@ def columns(some: Sequence[Coverage], edges_ns: Ns) -> Ns:
     for at, one in enumerate(some):
         if len(one.bins_ns) and one.is_binned(edges_ns):
             begun[at] = one.fill_from_bins(edges_ns, covered_ns[at])
-            closed_ns[at] = _BEFORE_ALL
+            closed_ns[at] = BEFORE_ALL
             continue
         place = one.start_ns.searchsorted(edges_ns)
         one.before_ns.take(place, out=covered_ns[at], mode="clip")
@@ -108,7 +108,7 @@ def coverage(busy: Intervals) -> Coverage:
     """With a table of totals where there are more intervals than it has bins."""
     before_ns = np.zeros(len(busy) + 1, dtype=np.int64)
     np.cumsum(busy.end_ns - busy.start_ns, out=before_ns[1:])
-    closed_ns = np.concatenate(([_BEFORE_ALL], busy.end_ns))
+    closed_ns = np.concatenate(([BEFORE_ALL], busy.end_ns))
     found = Coverage(busy.start_ns, before_ns, closed_ns)
     if len(busy) <= _MOST_BINS:
         return found

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meshscope.analysis.coverage import Coverage
+from meshscope.analysis.stack import Stack, stack
 
 Ints = npt.NDArray[np.int64]
 
@@ -124,6 +125,11 @@ class Lane:
     def drawn(self) -> tuple[tuple[str, Coverage], ...]:
         """The layers that cover anything."""
         return tuple(layer for layer in self.layers if len(layer[1]))
+
+    @cached_property
+    def stack(self) -> Stack | None:
+        """``drawn`` laid into one another, where that can be."""
+        return stack([covered for _, covered in self.drawn])
 
     def covered_ns(self, start_ns: int, stop_ns: int, *meanings: str) -> int:
         """How much of a stretch the layers of some meanings cover (of all of them when none is given)."""

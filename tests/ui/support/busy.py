@@ -9,6 +9,7 @@ from meshscope.analysis.waiting import waiting
 from meshscope.cli import main
 from meshscope.discovery import bundled
 from meshscope.run import Gallery
+from meshscope.ui.hands import Hands
 from meshscope.ui.panel import Panel
 from meshscope.ui.view import PanelView
 
@@ -27,11 +28,11 @@ def _forever() -> None:
 _made = PanelView.__init__
 
 
-def _init(self: PanelView, panel: Panel) -> None:
+def _init(self: PanelView, panel: Panel, hands: Hands | None = None) -> None:
     if len(_asked) < _THREADS and not panel.is_overall:
         object.__setattr__(panel, "question", lambda _: _forever())
         _asked.append(panel)
-    _made(self, panel)
+    _made(self, panel, hands)
 
 
 PanelView.__init__ = _init  # type: ignore[method-assign]

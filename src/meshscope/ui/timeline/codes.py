@@ -11,6 +11,7 @@ from rich.segment import Segment
 
 from meshscope.analysis.coverage import Coverage, columns
 from meshscope.analysis.lane_rows import Lane
+from meshscope.analysis.stack import stacked_columns
 from meshscope.ui.look import Look
 from meshscope.ui.palette import styles, texture
 from meshscope.ui.timeline.viewport import Viewport
@@ -45,7 +46,11 @@ def codes(rows: Sequence[Lane], view: Viewport) -> Codes:
     found = np.full((len(rows), view.columns), BLANK, dtype=np.uint8)
     if not drawn:
         return found
-    busy_ns = columns([covered for _, layers in drawn for _, covered in layers], view.edges)
+    stacks = [stack for at, _ in drawn if (stack := rows[at].stack) is not None]
+    if len(stacks) == len(drawn):
+        busy_ns = stacked_columns(stacks, view.edges)
+    else:
+        busy_ns = columns([covered for _, layers in drawn for _, covered in layers], view.edges)
     meaning = np.array([_CODE[meaning] for _, layers in drawn for meaning, _ in layers], dtype=np.uint8)
     counts = np.array([len(layers) for _, layers in drawn])
     found[[at for at, _ in drawn]] = _mixed(busy_ns, meaning, counts, view.edges[1:] - view.edges[:-1])
