@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -146,6 +147,18 @@ async def test_a_board_below_a_dialog_goes_on(live: Path, staged: Staged) -> Non
         await stage.pilot.press("question_mark")
         assert stage.app.screen is not stage.watch
         assert not stage.watch.is_covered
+
+
+async def test_threads_end_with_the_screen_that_they_work_for(folder: Path, staged: Staged) -> None:
+    def threads() -> int:
+        return sum(thread.name.startswith("meshscope-") for thread in threading.enumerate())
+
+    before = threads()
+    async with staged(folder):
+        assert threads() > before
+    async with asyncio.timeout(10):
+        while threads() > before:
+            await asyncio.sleep(0.01)
 
 
 def test_a_clock_goes_on_or_it_jumps() -> None:

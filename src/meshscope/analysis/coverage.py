@@ -61,7 +61,7 @@ class Coverage:
 
     def _upto(self, time_ns: int) -> int:
         begun = self.start_ns.searchsorted(time_ns)
-        return int(self.before_ns[begun]) - max(int(self.closed_ns[begun]) - time_ns, 0)
+        return self.before_ns.item(begun) - max(self.closed_ns.item(begun) - time_ns, 0)
 
     def is_binned(self, edges_ns: Ns) -> bool:
         """Whether the columns between even edges are so long that the table of totals answers for them."""

@@ -147,6 +147,7 @@ class Board(Screen[None]):
 
     def on_unmount(self) -> None:
         self._errands.cancel()
+        self._hands.close()
 
     @work
     async def _fail(self, error: BaseException) -> None:

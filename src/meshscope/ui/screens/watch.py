@@ -66,6 +66,9 @@ class Watch(Keeping):
         self._tick()
         self.tick_at(self._fps)
 
+    def on_unmount(self) -> None:
+        self._looker.close()
+
     # What the screen knows
 
     @property
