@@ -86,4 +86,4 @@ def _figure(run: Run, what: str, mine: Sequence[Counting]) -> Figure | None:
     return waiting if what == "waiting" else made("transfer", DIFFERENCE, of["exposed"], waiting)
 
 
-GROUP = Group("the mean step over all ranks", 2, numbers, heads=(f"{HEAD}.",))
+GROUP = Group("the mean step over all ranks", 32, numbers, heads=(f"{HEAD}.",))
