@@ -19,7 +19,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     whose ``strategy`` is its name; "" for a workload and until it is recognized. ``is_attached``: somebody
     else started it, and only its traces tell of its steps; its ``ranks`` are 0 where only they tell of those too.
     ``flop_per_sample`` is what training on a sample computes (0: not told), ``flop_how`` how that was counted, and
-    ``flop_why`` why it could not be.
+    ``flop_why`` why it could not be. In a sweep ``strategy`` names the run (``ddp ranks 2``) and ``workload`` the
+    strategy that it is a run of; else ``workload`` is "" (see ``base_strategy``).
     """
 
     t0_unix_ns: int
@@ -29,6 +30,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ranks: int
     device_kind: str
     model: str
+    workload: str = ""
     options: dict[str, Any] = {}
     parallel_lines: int = 0
     parameters: int = 0
@@ -52,16 +54,22 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     format: int = FORMAT
 
     @property
+    def base_strategy(self) -> str:
+        """The strategy itself, whatever the run is called beside others."""
+        return self.workload or self.strategy
+
+    @property
     def approach(self) -> str:
         """The strategy as rules know it: ddp, fsdp, …, whether a workload declares it or a script shows it."""
-        return self.seen or self.strategy
+        return self.seen or self.base_strategy
 
 
 class PlannedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One strategy of a plan; its recording is the folder ``folder`` beside ``plan.json``.
 
-    ``ranks`` is its own number (a baseline has one); ``devices`` names the accelerators, none on CPU.
-    ``parameters`` and ``flop_*`` are those of :class:`Experiment`.
+    ``ranks`` is its own number (a baseline has one); ``devices`` names the accelerators, none on CPU. ``workload`` is
+    as in :class:`Experiment`; ``batch`` is 0 where the request says it for all. ``parameters`` and ``flop_*`` are those
+    of :class:`Experiment`.
     """
 
     strategy: str
@@ -71,11 +79,18 @@ class PlannedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     device_kind: str = "cpu"
     is_baseline: bool = False
     ranks: int = 0
+    workload: str = ""
+    batch: int = 0
     devices: list[str] = []
     parameters: int = 0
     flop_per_sample: float = 0.0
     flop_how: str = ""
     flop_why: str = ""
+
+    @property
+    def base_strategy(self) -> str:
+        """The strategy itself, whatever the run is called beside others."""
+        return self.workload or self.strategy
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

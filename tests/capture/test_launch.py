@@ -308,3 +308,40 @@ def test_compressed_gradients_are_noted_beside_those_that_are_not(here: Callable
     assert note == (
         "ddp: gradients are sent as fp16, in half the bytes, so that its losses are no longer those of one device."
     )
+
+
+def test_a_sweep_is_a_run_for_every_combination_with_a_name_and_a_folder_of_its_own() -> None:
+    plan = _plan("toy", "single", ranks_each=(1, 2), batch_each=(8, 16))
+    assert [(run.strategy, run.ranks, run.batch) for run in plan.runs] == [
+        ("toy ranks 1 batch 8", 1, 8),
+        ("toy ranks 1 batch 16", 1, 16),
+        ("toy ranks 2 batch 8", 2, 8),
+        ("toy ranks 2 batch 16", 2, 16),
+        ("toy-single batch 8", 1, 8),
+        ("toy-single batch 16", 1, 16),
+    ]
+    assert plan.runs[2].folder == "toy-ranks-2-batch-8"
+    assert plan.ranks == 2
+    asked = request.from_plain(plan.request)
+    heads = [commands.experiment(asked, run) for run in plan.runs]
+    assert [head.global_batch for head in heads] == [8, 16, 8, 16, 8, 16]
+    assert {head.base_strategy for head in heads} == {"toy", "toy-single"}
+    assert "--batch" in commands.command(asked, plan.runs[1], Path("r")).line
+
+
+def test_a_combination_that_cannot_be_trained_is_refused_before_any_of_them_starts() -> None:
+    error = _refusal("toy", ranks_each=(1, 3), batch_each=(8,))
+    assert "8" in error.message
+    assert "3" in error.message
+
+
+def test_a_cpu_rank_of_a_small_run_has_no_more_cores_than_one_of_a_large_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(machine, "cores", lambda: tuple(range(8)))
+    plan = _plan("toy", ranks_each=(1, 2, 4))
+    asked = request.from_plain(plan.request)
+    assert [commands.command(asked, run, Path("r")).cores for run in plan.runs] == [(0, 1), (0, 1, 2, 3), ()]
+    assert [commands.experiment(asked, run).threads_per_rank for run in plan.runs] == [2, 2, 2]
+    assert any("share of one of 4 ranks in every run: 2 cores" in note for note in plan.notes)
+    assert not _plan("toy", ranks=4).notes

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from meshscope.analysis.overlap import overlap
 from meshscope.analysis.standing import Row, standing
 from meshscope.analysis.traced import sentence, traced
-from meshscope.analysis.verdict import footnotes, verdict
+from meshscope.analysis.unequal import apart, equals, size_words
+from meshscope.analysis.verdict import Collectives, footnotes, verdict
 from meshscope.run import Run
 
 __all__ = ["Comparison", "Row", "comparison"]
@@ -16,6 +17,9 @@ __all__ = ["Comparison", "Row", "comparison"]
 @dataclass(frozen=True)
 class Comparison:
     """Rows in the order of the runs. ``leader`` is a strategy name, "" while fewer than one can be ranked.
+
+    Where runs differ in ranks or global batch only those of one size are ranked: the leader is that of the one size
+    that several have, and "" where there are several such sizes, or none.
 
     ``verdict`` is one sentence with numbers; ``footnotes`` say what the numbers stand on (ranks sharing cores, …).
     """
@@ -33,8 +37,8 @@ def comparison(runs: tuple[Run, ...]) -> Comparison:
     collectives = {run.experiment.strategy: overlap(run) for run in runs}
     return Comparison(
         rows=rows,
-        leader=ranked[0].strategy if ranked else "",
-        verdict=_of_attached(runs) or verdict(ranked, collectives, tuple(row for row in rows if not row.is_ranked)),
+        leader=_leader(ranked),
+        verdict=_of_attached(runs) or _verdict(ranked, collectives, tuple(row for row in rows if not row.is_ranked)),
         footnotes=footnotes(runs, rows),
     )
 
@@ -52,3 +56,18 @@ def _of_attached(runs: tuple[Run, ...]) -> str:
 
 def _lower(text: str) -> str:
     return text[:1].lower() + text[1:]
+
+
+def _leader(ranked: tuple[Row, ...]) -> str:
+    sizes = equals(ranked)
+    several = sizes if len(sizes) == 1 else [rows for rows in sizes if len(rows) > 1]
+    return several[0][0].strategy if len(several) == 1 else ""
+
+
+def _verdict(ranked: tuple[Row, ...], collectives: Collectives, others: tuple[Row, ...]) -> str:
+    """One verdict for each size that several runs have."""
+    sizes = equals(ranked)
+    if len(sizes) < 2:
+        return verdict(ranked, collectives, others)
+    said = [f"With {size_words(rows[0])}: {verdict(rows, collectives)}" for rows in sizes if len(rows) > 1]
+    return " ".join([*said, apart([rows[0].strategy for rows in sizes if len(rows) == 1])]).strip()

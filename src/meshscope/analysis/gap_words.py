@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from meshscope.analysis.contenders import Contender, order
 from meshscope.analysis.gap import LEVEL, PROFILED, UNPROFILED, WON, Gap, GapPart, gap
+from meshscope.analysis.standing import Row
+from meshscope.analysis.unequal import apart, equals, size_words
 from meshscope.units import NS_PER_MS, milliseconds
 
 _MOST_NAMED = 4
@@ -42,6 +44,8 @@ def winning(found: tuple[Contender, ...], *, has_more: bool = False) -> Winning:
     ``has_more``: others are planned and have not started.
     """
     ranked = order(found)
+    if len(sizes := equals([one.row for one in ranked])) > 1 and not ranked[0].is_traced:
+        return _unequal(ranked, [[row.strategy for row in rows] for rows in sizes], sizes)
     if len(ranked) < 2:
         return Winning(ranked[0].name if ranked else "", _alone(ranked, found, has_more=has_more), None, {})
     first, *others = ranked
@@ -59,6 +63,18 @@ def winning(found: tuple[Contender, ...], *, has_more: bool = False) -> Winning:
     head = sentence(won, but_not=[one.slow for one in others_not])
     also = [one.slow for one in gaps.values() if one.verdict == WON and one is not won]
     return Winning(first.name, head + _beside(first.name, also, others_not), pair, gaps)
+
+
+def _unequal(ranked: Sequence[Contender], names: Sequence[Sequence[str]], sizes: Sequence[Sequence[Row]]) -> Winning:
+    """Of runs that differ in ranks or global batch: a winner within each size that several have."""
+    several = [
+        (size_words(rows[0]), winning(tuple(one for one in ranked if one.name in some)))
+        for some, rows in zip(names, sizes, strict=True)
+        if len(some) > 1
+    ]
+    said = [f"With {size}: {one.sentence}" for size, one in several]
+    words = " ".join([*said, apart([some[0] for some in names if len(some) == 1])]).strip()
+    return replace(several[0][1], sentence=words) if len(several) == 1 else Winning("", words, None, {})
 
 
 def _beside(name: str, also: Sequence[str], others_not: Sequence[Gap]) -> str:

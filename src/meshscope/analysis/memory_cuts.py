@@ -47,10 +47,10 @@ def _own(term: str, here: Experiment) -> str:
     if not here.options or not here.strategy:
         return ""
     if term in ("state", "parameters"):
-        return "meshscope run fsdp …" if here.strategy == "ddp" else ""
+        return "meshscope run fsdp …" if here.base_strategy == "ddp" else ""
     parts = here.options.get("accumulate", 1)
     if not isinstance(parts, int) or parts < 1 or here.ranks < 1:
         return ""
     options = f" --accumulate {2 * parts}" if here.global_batch % (2 * parts * here.ranks) == 0 else ""
     options += "" if here.options.get("checkpoint_activations") else " --checkpoint-activations"
-    return f"meshscope run {here.strategy} …{options}" if options else ""
+    return f"meshscope run {here.base_strategy} …{options}" if options else ""

@@ -33,7 +33,7 @@ class Row:
     another kind of device than the others (``not_ranked_why`` says so), for a baseline, for a run that failed or
     broke off, and without throughput. ``profiled_pairs`` counts the (rank, step) behind the shares: fewer than
     ``profiled_steps`` times ``profiled_ranks`` where a rank's file does not hold them all. ``shares_cores`` is as in
-    :func:`shares_cores`.
+    :func:`shares_cores`. ``global_batch`` is 0 where it was not recorded.
     """
 
     strategy: str
@@ -65,6 +65,9 @@ class Row:
     not_ranked_why: str = ""
     profiled_pairs: int = 0
     shares_cores: bool = False
+    ranks: int = 0
+    global_batch: int = 0
+    base_strategy: str = ""
 
 
 def standing(runs: tuple[Run, ...]) -> tuple[Row, ...]:
@@ -113,6 +116,9 @@ def _row(run: Run, found: Steps, single: float, kind: str, *, has_clean: bool) -
         parallel_lines=here.parallel_lines,
         profiler_cost_frac=found.profiler_cost_frac,
         shares_cores=shares_cores(run),
+        ranks=here.ranks,
+        global_batch=here.global_batch,
+        base_strategy=here.base_strategy,
         is_ranked=not why,
         not_ranked_why=why,
     )
@@ -162,11 +168,12 @@ def _single(run: Run, runs: tuple[Run, ...], found: dict[str, Steps]) -> float:
 
 
 def baseline_of(run: Run, runs: tuple[Run, ...]) -> Run | None:
-    """The single-device run that a run is measured against; None where there is none."""
+    """The single-device run of the same global batch that a run is measured against; None where there is none."""
     for other in runs:
         is_same = other.experiment.framework == run.experiment.framework and device_kind(other) == device_kind(run)
         is_as_sound = other.experiment.faults in ([], run.experiment.faults)
-        if other.experiment.is_baseline and is_same and is_as_sound:
+        is_as_large = other.experiment.global_batch == run.experiment.global_batch
+        if other.experiment.is_baseline and is_same and is_as_sound and is_as_large:
             return other
     return None
 

@@ -7,6 +7,7 @@ import math
 from meshscope.analysis.because import because
 from meshscope.analysis.overlap import CollectiveOverlap
 from meshscope.analysis.standing import NO_STEP, NO_STEP_YET, Row
+from meshscope.experiment import Experiment
 from meshscope.run import Run
 from meshscope.units import counted, milliseconds, rate
 
@@ -83,9 +84,13 @@ def _shared_cores(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> str:
     cpu = [r.experiment for r, row in zip(runs, rows, strict=True) if row.device_kind == "cpu" and not row.is_baseline]
     if not cpu or not cpu[0].cores:
         return "This compares code paths on CPU ranks, not GPUs." if cpu else ""
-    verb = "has" if cpu[0].ranks == 1 else "share"
-    on = f"{counted(cpu[0].ranks, 'CPU rank')} {verb} {counted(cpu[0].cores, 'core')}"
+    on = ", ".join(dict.fromkeys(_on(here) for here in cpu))
     return f"{on}: this compares code paths, not GPUs."
+
+
+def _on(here: Experiment) -> str:
+    verb = "has" if here.ranks == 1 else "share"
+    return f"{counted(here.ranks, 'CPU rank')} {verb} {counted(here.cores, 'core') if here.cores else 'unknown cores'}"
 
 
 def _apart(rows: tuple[Row, ...]) -> list[str]:

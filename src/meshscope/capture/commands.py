@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from meshscope.capture import guard, machine, scripts
+from meshscope.capture.combinations import request_of
 from meshscope.capture.request import Request
 from meshscope.capture.xla_flags import waiting_flags
 from meshscope.discovery import Workload
@@ -38,11 +39,12 @@ class Command:
 
 def experiment(request: Request, planned: PlannedRun) -> Experiment:
     """The head of a recording whose ranks start now."""
-    workload = scripts.workloads(request)[planned.strategy]
-    options = scripts.resolved(request, workload, planned.ranks)
+    workload = scripts.workloads(request)[planned.base_strategy]
+    options = scripts.resolved(request_of(request, planned), workload, planned.ranks)
     return Experiment(
         t0_unix_ns=time.time_ns(),
         strategy=planned.strategy,
+        workload=planned.workload,
         title=planned.title,
         framework=planned.framework,
         ranks=planned.ranks,
@@ -71,8 +73,8 @@ def experiment(request: Request, planned: PlannedRun) -> Experiment:
 
 def command(request: Request, planned: PlannedRun, recording: Path) -> Command:
     """How the ranks of a recording are started."""
-    workload = scripts.workloads(request)[planned.strategy]
-    options = scripts.resolved(request, workload, planned.ranks)
+    workload = scripts.workloads(request)[planned.base_strategy]
+    options = scripts.resolved(request_of(request, planned), workload, planned.ranks)
     worker = [
         "meshscope.capture.workers.start",
         f"--recording={recording}",
@@ -89,9 +91,15 @@ def command(request: Request, planned: PlannedRun, recording: Path) -> Command:
 
 
 def _own_cores(request: Request, planned: PlannedRun) -> tuple[int, ...]:
-    """The cores a run is bound to, which a baseline on CPU is, to one rank's share; () for all of them."""
-    is_bound = planned.is_baseline and planned.device_kind == "cpu"
-    return machine.share_of_cores(request.ranks or 1) if is_bound else ()
+    """The cores a run is bound to; () for all of them.
+
+    On CPU a baseline is bound to one rank's share, and a small run of a sweep to as many shares as it has ranks: else
+    its ranks would have more than those of a large one, and no curve would tell what ranks are worth.
+    """
+    most = request.ranks or 1
+    if planned.device_kind != "cpu" or not (planned.is_baseline or planned.ranks < most):
+        return ()
+    return machine.share_of_cores(most, planned.ranks)
 
 
 def _launcher(workload: Workload, ranks: int) -> list[str]:

@@ -12,12 +12,14 @@ from typing import Any
 import psutil
 
 from meshscope.capture import frameworks, machine, own_models, places, scripts
+from meshscope.capture.combinations import Combination, combinations, narrowed, request_of
 from meshscope.capture.frameworks import Framework
 from meshscope.capture.places import default_folder
 from meshscope.capture.request import Request, Windows, as_plain, checked
 from meshscope.discovery import Workload
 from meshscope.errors import InputError, MissingPackageError
 from meshscope.experiment import Plan, PlannedRun
+from meshscope.units import counted
 
 __all__ = ["Request", "Windows", "default_folder", "is_running", "plan", "start"]
 
@@ -38,9 +40,10 @@ def plan(request: Request) -> Plan:
     workloads, notes = _installed(request, scripts.chosen(request, known))
     found = frameworks.probe(tuple(dict.fromkeys(w.framework for w in workloads)))
     _refuse_broken(found)
-    ranks = request.ranks or default_ranks(found)
-    runs = [_planned(request, workload, ranks, found[workload.framework]) for workload in workloads]
-    steps = min(scripts.resolved(request, w, run.ranks).steps for w, run in zip(workloads, runs, strict=True))
+    ranks = max(request.ranks_each, default=request.ranks or default_ranks(found))
+    sweep = combinations(request, workloads, ranks)
+    runs = [_planned(request, one, found[one.workload.framework]) for one in sweep]
+    steps = min(scripts.resolved(narrowed(request, one.batch), one.workload, one.ranks).steps for one in sweep)
     _refuse_long_windows(request.windows, steps)
     out = places.free(request.out) if request.out else default_folder(request.model)
     settled = dataclasses.replace(
@@ -54,8 +57,9 @@ def plan(request: Request) -> Plan:
         request=as_plain(settled),
         notes=[
             *notes,
-            *_changed(request, workloads, runs),
-            *_injected(request, workloads, runs),
+            *_changed(request, sweep, runs),
+            *_injected(request, sweep, runs),
+            *_bound(runs, ranks),
             *_uneven(runs, found),
             *_unprofiled(request.windows, steps),
         ],
@@ -128,15 +132,15 @@ def _refuse_broken(found: dict[str, Framework]) -> None:
             )
 
 
-def _planned(request: Request, workload: Workload, ranks: int, framework: Framework) -> PlannedRun:
-    own_ranks = 1 if workload.max_ranks == 1 else ranks
+def _planned(request: Request, one: Combination, framework: Framework) -> PlannedRun:
+    workload, own_ranks = one.workload, one.ranks
     if own_ranks < workload.min_ranks or own_ranks > (workload.max_ranks or own_ranks):
         most = f" and at most {workload.max_ranks}" if workload.max_ranks else ""
         raise InputError(
             f"{workload.strategy} cannot run on {own_ranks} ranks.",
             hint=f"It takes at least {workload.min_ranks}{most}: use --ranks.",
         )
-    options = scripts.resolved(request, workload, own_ranks)
+    options = scripts.resolved(narrowed(request, one.batch), workload, own_ranks)
     kind = "cpu" if getattr(options, "device", "auto") == "cpu" else framework.platform
     if kind == "cpu" and getattr(options, "device", "auto") in ("cuda", "gpu"):
         raise InputError(
@@ -151,13 +155,15 @@ def _planned(request: Request, workload: Workload, ranks: int, framework: Framew
         )
     facts = own_models.asked(workload, request.model, options, own_ranks)
     return PlannedRun(
-        strategy=workload.strategy,
+        strategy=one.name,
+        workload=workload.strategy if one.name != workload.strategy else "",
         title=_title(workload, options),
         framework=workload.framework,
-        folder=workload.strategy,
+        folder=one.folder,
         device_kind=kind,
         is_baseline=workload.is_baseline,
         ranks=own_ranks,
+        batch=(one.batch or 0) if request.batch_each else 0,
         devices=list(framework.names[:own_ranks]) if kind != "cpu" else [],
         parameters=facts.parameters,
         flop_per_sample=facts.flop_per_sample,
@@ -172,23 +178,23 @@ def _title(workload: Workload, options: Any) -> str:
     return f"{workload.title}, with injected {' and '.join(injected)}" if injected else workload.title
 
 
-def _injected(request: Request, workloads: tuple[Workload, ...], runs: list[PlannedRun]) -> list[str]:
+def _injected(request: Request, sweep: tuple[Combination, ...], runs: list[PlannedRun]) -> list[str]:
     """A note per strategy that has faults put in: what they do."""
     notes = []
-    for workload, run in zip(workloads, runs, strict=True):
-        options = scripts.resolved(request, workload, run.ranks)
+    for workload, run in zip((one.workload for one in sweep), runs, strict=True):
+        options = scripts.resolved(request_of(request, run), workload, run.ranks)
         if effects := scripts.fault_effects(workload, options, run.ranks):
             words = " and ".join(scripts.faults(workload, options))
             notes.append(f"{run.strategy}: injected {words}: {'; '.join(effects)}. This is no clean run.")
     return notes
 
 
-def _changed(request: Request, workloads: tuple[Workload, ...], runs: list[PlannedRun]) -> list[str]:
+def _changed(request: Request, sweep: tuple[Combination, ...], runs: list[PlannedRun]) -> list[str]:
     """A note per strategy that its options make into something else."""
     return [
         f"{run.strategy}: {note}."
-        for workload, run in zip(workloads, runs, strict=True)
-        for note in scripts.notes(workload, scripts.resolved(request, workload, run.ranks))
+        for one, run in zip(sweep, runs, strict=True)
+        for note in scripts.notes(one.workload, scripts.resolved(request_of(request, run), one.workload, run.ranks))
     ]
 
 
@@ -206,6 +212,14 @@ def _unprofiled(windows: Windows, steps: int) -> list[str]:
     if windows.active and steps < 2:
         return ["Nothing is profiled in a run of one step: the first step only warms up."]
     return []
+
+
+def _bound(runs: list[PlannedRun], ranks: int) -> list[str]:
+    """A note on what a rank has in a sweep over ranks on CPU: as much in a small run as in the largest."""
+    if not any(run.device_kind == "cpu" and not run.is_baseline and run.ranks < ranks for run in runs):
+        return []
+    share = counted(machine.threads_per_rank(ranks), "core")
+    return [f"A CPU rank has the share of one of {ranks} ranks in every run: {share}, as far as there are so many."]
 
 
 def _uneven(runs: list[PlannedRun], found: dict[str, Framework]) -> list[str]:

@@ -40,9 +40,9 @@ def threads_per_rank(ranks: int) -> int:
     return max(1, len(cores()) // ranks)
 
 
-def share_of_cores(ranks: int) -> tuple[int, ...]:
-    """The cores of one rank out of ``ranks``, for a baseline that stands for one rank."""
-    return cores()[: threads_per_rank(ranks)]
+def share_of_cores(ranks: int, of_them: int = 1) -> tuple[int, ...]:
+    """The cores of ``of_them`` ranks out of ``ranks``: of one for a baseline, which stands for one rank."""
+    return cores()[: threads_per_rank(ranks) * of_them]
 
 
 def host() -> str:

@@ -32,6 +32,7 @@ class Windows:
 class Request:
     """``strategies`` are names of workloads, ``single`` both baselines; None and "" leave the choice to the plan.
 
+    ``ranks_each`` and ``batch_each`` make a sweep: a run for each of them (``ranks`` is then the most of them).
     ``options`` are further flags of the workloads as they stand on a command line. ``workloads`` is the folder
     of scripts ("" for the bundled ones). A rank that makes no step for ``patience_s`` (or ten times its longest
     step, whichever is longer) has hung; importing, compiling and stopping the profiler may take
@@ -44,6 +45,8 @@ class Request:
     ranks: int | None = None
     steps: int | None = None
     batch: int | None = None
+    ranks_each: tuple[int, ...] = ()
+    batch_each: tuple[int, ...] = ()
     out: str = ""
     options: tuple[str, ...] = ()
     workloads: str = ""
@@ -69,7 +72,8 @@ def checked(request: Request) -> Request:
         ("A window's length", windows.active, 0),
         ("The wait between windows", windows.wait or 0, 0),
         ("The profiler's budget", windows.budget_frac, 0),
-        ("The number of ranks", 1 if request.ranks is None else request.ranks, 1),
+        ("The number of ranks", min(request.ranks_each, default=1 if request.ranks is None else request.ranks), 1),
+        ("The batch", min(request.batch_each, default=1), 1),
         ("The patience", request.patience_s, 0.1),
         ("The patience at start", request.startup_patience_s, 0.1),
         ("The distance between checks", request.check_every, 0),

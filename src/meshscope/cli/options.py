@@ -24,6 +24,25 @@ class _Path(click.Path):
 
 PATH = _Path(path_type=Path)
 
+
+class _Counts(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on
+    """One count, or several with commas between."""
+
+    name = "N[,N...]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        found = tuple(int(part) if part.strip().isdecimal() else 0 for part in value.split(","))
+        if min(found) < 1:
+            self.fail(f"{value!r} is neither a count of 1 or more nor several with commas between.", param, ctx)
+        if len(set(found)) < len(found):
+            self.fail(f"{value!r} names a count twice.", param, ctx)
+        return found
+
+
+COUNTS = _Counts()
+
 RUNS = Path("meshscope-runs")
 LOOK = ("is_ascii", "no_mouse", "theme", "colours", "fps")
 

@@ -19,9 +19,11 @@ FOUR = ("ddp", "fsdp", "pmap", "pjit")
 @click.command("run", cls=own.OrCommand)
 @click.argument("strategies", nargs=-1, metavar="[STRATEGY]... [-- COMMAND...]")
 @click.option("--model", default="tiny", show_default=True, metavar="MODEL", help=_MODELS)
-@click.option("--ranks", type=click.IntRange(min=1), default=None, help="Ranks (default: all GPUs, else CPU ranks).")
+@click.option(
+    "--ranks", type=options.COUNTS, default=None, help="Ranks (default: all GPUs, else CPU ranks); 1,2,4 is a sweep."
+)
 @click.option("--steps", type=click.IntRange(min=1), default=60, show_default=True, help="Training steps of each.")
-@click.option("--batch", type=click.IntRange(min=1), default=None, help="Global batch in samples.")
+@click.option("--batch", type=options.COUNTS, default=None, help="Global batch in samples; 8,16,32 is a sweep.")
 @click.option("--out", type=options.PATH, default=None, help="Folder for the recordings.")
 @click.option("--baseline/--no-baseline", default=False, help="Run one device of each framework too, to compare with.")
 @click.option("--window", type=click.IntRange(min=1), default=None, help="Profiled steps per window.")
@@ -59,6 +61,7 @@ def command(*, strategies: tuple[str, ...], out: Path | None, headless: bool, **
     meshscope run -- torchrun --nproc_per_node 2 train.py …
     records your own command as it is, with any of --out, --window, --every, --budget and the screen's options before
     the --. The exit code is then the command's.
+    Lists of --ranks and --batch are a sweep: every combination is run, and scaling curves stand in the report.
     """
     if (command := own.given()) is not None:
         return own.launch(command, out, headless=headless, given=given)
@@ -89,6 +92,11 @@ def request(strategies: tuple[str, ...], out: Path | None, given: dict[str, Any]
     if given.pop("baseline"):
         strategies = (*strategies, "single")
     numbers = {name: given.pop(name) for name in ("model", "ranks", "steps", "batch")}
+    for name in ("ranks", "batch"):
+        if isinstance(numbers[name], tuple):
+            # One number is no sweep: its runs keep the names of their strategies.
+            several = {name: None, f"{name}_each": numbers[name]}
+            numbers |= {name: numbers[name][0]} if len(numbers[name]) == 1 else several
     patience_s = given.pop("patience", None)
     if patience_s is not None:
         numbers["patience_s"] = patience_s

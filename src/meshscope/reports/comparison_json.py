@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from meshscope.analysis.comparison import Row, comparison
+from meshscope.reports.scaling_json import scaling_json
 from meshscope.run import Run
 
 _WHOLE = ("median_ns", "peak_bytes", "compile_ns")
@@ -24,6 +25,7 @@ def comparison_json(runs: Sequence[Run]) -> dict[str, Any] | None:
         "verdict": found.verdict,
         "footnotes": list(found.footnotes),
         "strategies": [_strategy(row) for row in found.rows],
+        **scaling_json(recorded, found.rows),
     }
 
 

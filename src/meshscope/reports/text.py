@@ -9,6 +9,7 @@ from meshscope.analysis.comparison import Comparison, Row, comparison
 from meshscope.reports.columns import encodable, table, wrapped
 from meshscope.reports.kernels_text import kernel_lines
 from meshscope.reports.run_text import run_lines
+from meshscope.reports.scaling_text import scaling_lines
 from meshscope.run import Run
 from meshscope.units import UNKNOWN, duration, milliseconds, percent, printable, rate, size
 
@@ -25,7 +26,8 @@ def report(
     ``with_kernels`` adds which rule took which names for what.
     """
     recorded = tuple(run for run in runs if run.experiment.strategy)
-    compared = _compared(comparison(recorded)) if recorded else []
+    found = comparison(recorded) if recorded else None
+    compared = [*_compared(found), *scaling_lines(recorded, found.rows)] if found else []
     details = [line for run in runs for line in ("", *run_lines(run), *(kernel_lines(run) if with_kernels else ()))]
     lines = [*details, "", *compared] if answer_last else [*compared, *details]
     text = "\n".join(printable(line) for line in lines).strip("\n")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from meshscope.analysis.contenders import Contender, contenders
 from meshscope.analysis.gap_words import Winning, winning
+from meshscope.analysis.scaling import Curve, scaling
 from meshscope.analysis.standing import shares_cores
 from meshscope.analysis.step_split import FEWEST
 from meshscope.analysis.verdict import footnotes
@@ -21,7 +22,7 @@ from meshscope.units import counted
 class Answer:
     """``waiting`` are planned and have not started. ``notes`` say what the figures rest on, the most important first.
 
-    ``partial`` is as in the scene.
+    ``curves`` are those of a sweep. ``partial`` is as in the scene.
     """
 
     contenders: tuple[Contender, ...]
@@ -29,6 +30,7 @@ class Answer:
     winning: Winning
     notes: tuple[str, ...]
     subject: str
+    curves: tuple[Curve, ...] = ()
     partial: dict[str, float] = field(default_factory=dict)
 
     def of(self, name: str) -> Contender | None:
@@ -51,6 +53,7 @@ def question(scene: Scene) -> Answer:
         winning=winning(found, has_more=bool(waiting)),
         notes=_notes(scene, found),
         subject=header.subject(scene) if scene.is_recorded else counted(len(found), "run") + " of traces",
+        curves=scaling(scene.runs, tuple(one.row for one in found)),
         partial=dict(scene.partial),
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from meshscope.ui.look import Look
 from meshscope.ui.marks.cells import Line, Piece, cells, cut, ends, named, wrapped
-from meshscope.ui.strategies import differing, rows
+from meshscope.ui.strategies import differing, rows, scaling
 from meshscope.ui.strategies.answer import Answer
 from meshscope.ui.strategies.columns import is_downward, ordered
 from meshscope.ui.strategies.placing import Place, Placing, placing, tick
@@ -51,6 +51,7 @@ def drawn(
     blocks = _blocks(answer, state, placed, look)
     free = height - 2 - len(above)
     differs, notes = differing.lines(answer, state, placed, inside), _notes(answer, inside)
+    notes = [*scaling.lines(answer, inside), *notes]
     while len(differs) > 2 and len(differs) + _height(blocks) > free:
         differs.pop()
     if _height(aired := _aired(blocks, answer)) + len(differs) + sum(map(len, notes)) + 1 <= free:
