@@ -20,7 +20,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     else started it, and only its traces tell of its steps; its ``ranks`` are 0 where only they tell of those too.
     ``flop_per_sample`` is what training on a sample computes (0: not told), ``flop_how`` how that was counted, and
     ``flop_why`` why it could not be. In a sweep ``strategy`` names the run (``ddp ranks 2``) and ``workload`` the
-    strategy that it is a run of; else ``workload`` is "" (see ``base_strategy``).
+    strategy that it is a run of; else ``workload`` is "" (see ``base_strategy``). With ``stable_frac`` the run ends, at
+    ``planned_steps`` at the latest, once the interval of its median step is as narrow.
     """
 
     t0_unix_ns: int
@@ -51,6 +52,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     faults: list[str] = []
     seen: str = ""
     is_attached: bool = False
+    stable_frac: float = 0.0
     format: int = FORMAT
 
     @property

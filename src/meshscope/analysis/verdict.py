@@ -6,6 +6,7 @@ import math
 
 from meshscope.analysis.because import because
 from meshscope.analysis.overlap import CollectiveOverlap
+from meshscope.analysis.settling import settling
 from meshscope.analysis.standing import NO_STEP, NO_STEP_YET, Row
 from meshscope.experiment import Experiment
 from meshscope.run import Run
@@ -61,6 +62,7 @@ def footnotes(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> tuple[str, ...]:
         _shared_cores(runs, rows),
         *_apart(rows),
         _batches(runs),
+        *map(settling, runs),
         _against(runs, rows),
         _medians(rows),
         _profiled(rows),

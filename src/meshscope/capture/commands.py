@@ -13,6 +13,7 @@ from typing import Any
 from meshscope.capture import guard, machine, scripts
 from meshscope.capture.combinations import request_of
 from meshscope.capture.request import Request
+from meshscope.capture.stability import STABLE_FRAC
 from meshscope.capture.xla_flags import waiting_flags
 from meshscope.discovery import Workload
 from meshscope.experiment import Experiment, PlannedRun
@@ -67,6 +68,7 @@ def experiment(request: Request, planned: PlannedRun) -> Experiment:
         versions=machine.versions() | {"python": sys.version.split()[0]},
         devices=list(planned.devices),
         faults=scripts.faults(workload, options),
+        stable_frac=STABLE_FRAC if request.is_until_stable else 0.0,
         command=[*_launcher(workload, planned.ranks), str(workload.script), *scripts.arguments(workload, options)],
     )
 

@@ -37,7 +37,8 @@ class Request:
     of scripts ("" for the bundled ones). A rank that makes no step for ``patience_s`` (or ten times its longest
     step, whichever is longer) has hung; importing, compiling and stopping the profiler may take
     ``startup_patience_s``. Every ``check_every`` steps ranks leave fingerprints (0: never). ``command`` is a user's
-    own, to run instead of any workload.
+    own, to run instead of any workload. ``is_until_stable``: a run ends once its median step time is known well enough,
+    after ``steps`` at the latest.
     """
 
     strategies: tuple[str, ...]
@@ -55,6 +56,7 @@ class Request:
     startup_patience_s: float = 600.0
     check_every: int = 10
     command: tuple[str, ...] = ()
+    is_until_stable: bool = False
 
     def flags(self) -> list[str]:
         """The workload's own flags, those of ``options`` last, so that they win."""

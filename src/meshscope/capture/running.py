@@ -14,6 +14,7 @@ from meshscope.capture.cycle import Cycle
 from meshscope.capture.request import Request
 from meshscope.capture.roster import Roster
 from meshscope.capture.sensors.sampling import Sampling
+from meshscope.capture.stability import Stability
 from meshscope.capture.watchdog import Watchdog
 from meshscope.experiment import Experiment
 from meshscope.recording.control import Ask
@@ -44,6 +45,7 @@ class Running:
     roster: Roster = field(init=False)
     cycle: Cycle = field(init=False)
     watchdog: Watchdog = field(init=False)
+    stability: Stability = field(init=False)
 
     def run(self) -> Ended:
         """Until the ranks are done, one failed or a stop was asked for; nothing of it runs on afterwards."""
@@ -59,11 +61,13 @@ class Running:
             has_flight=self.experiment.framework == "torch",
             look=lambda: self._take(()),
         )
+        self.stability = Stability(self.recording, self.experiment, self.journal)
         self.journal.append(Phase(t_ns=self.journal.now_ns(), rank=-1, phase="launching"))
         for fault in self.experiment.faults:
             text = f"injected: {fault}; this is no clean run"
             self.journal.append(Log(t_ns=self.journal.now_ns(), level="warning", text=text))
         self.cycle.open()
+        self.stability.open()
         child = processes.started(self.command, self.recording / LOGS / LAUNCHER_LOG)
         sampling = Sampling(self.recording, self.experiment.t0_unix_ns, self.roster.pids)
         sampling.start()
@@ -99,7 +103,9 @@ class Running:
         self._take(self.asks())
 
     def _take(self, asks: Iterable[Ask]) -> None:
-        self.cycle.take(self.roster.fresh(self.journal.now_ns()), list(asks))
+        fresh = self.roster.fresh(self.journal.now_ns())
+        self.cycle.take(fresh, list(asks))
+        self.stability.take(fresh, self.cycle.training.windows)
 
     def _settle(self, child: subprocess.Popen[bytes]) -> None:
         """Give the peers of a rank that failed, and the launcher, a moment to say what they know."""
@@ -121,7 +127,7 @@ class Running:
 
     def _close(self, ended: Ended | None, launcher_code: int) -> Ended:
         """The last entries: one for each rank that had none of its own, and how it all ended."""
-        self.roster.fresh(self.journal.now_ns())
+        self.stability.take(self.roster.fresh(self.journal.now_ns()), self.cycle.training.windows)
         ended = ended or causes.ended(self.roster, self.recording / LOGS, launcher_code)
         for last in causes.last_words(self.roster, self.recording / LOGS, ended, self.journal.now_ns()):
             self.journal.append(last)

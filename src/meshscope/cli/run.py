@@ -45,6 +45,11 @@ FOUR = ("ddp", "fsdp", "pmap", "pjit")
     default=None,
     help="Seconds without a step after which a rank has hung (120, or ten of its longest steps).",
 )
+@click.option(
+    "--until-stable",
+    is_flag=True,
+    help="End each once the 95 % interval of its median step time is under 2 % of it; --steps is the limit.",
+)
 @options.workload
 @options.screen
 def command(*, strategies: tuple[str, ...], out: Path | None, headless: bool, **given: Any) -> int:
@@ -97,6 +102,7 @@ def request(strategies: tuple[str, ...], out: Path | None, given: dict[str, Any]
             # One number is no sweep: its runs keep the names of their strategies.
             several = {name: None, f"{name}_each": numbers[name]}
             numbers |= {name: numbers[name][0]} if len(numbers[name]) == 1 else several
+    numbers["is_until_stable"] = given.pop("until_stable", False)
     patience_s = given.pop("patience", None)
     if patience_s is not None:
         numbers["patience_s"] = patience_s

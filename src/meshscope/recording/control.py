@@ -18,7 +18,8 @@ _TICK_NS = 100_000_000
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``what``: ``stop`` (end the whole run), ``profile`` (one extra window now) or ``window`` (to the ranks).
+    """``what``: ``stop`` (end the whole run), ``profile`` (one extra window now); to the ranks ``window``, ``until``
+    (steps below ``end_step`` may begin) and ``end`` (those from ``end_step`` on never will).
 
     A window is steps [first_step, end_step), after ``warmup`` steps that the profiler only watches.
     """

@@ -226,6 +226,19 @@ class Log(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="log"):
     rank: int = -1
 
 
+class Settled(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="settled"):
+    """A run until its step time is stable ends after ``steps`` steps, or would not have become so.
+
+    ``interval_frac`` is how wide the 95 % interval of the median was, as a share of it, over ``counted`` unprofiled
+    steps past warm-up; None where these are too few to tell. ``is_reached``: it was narrow enough.
+    """
+
+    steps: int
+    counted: int
+    interval_frac: float | None
+    is_reached: bool
+
+
 class RankEnded(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="rank_ended"):
     """A rank is gone; ``exit_code`` is negative for a signal, ``why`` the exception or the signal's name."""
 
@@ -249,7 +262,7 @@ class Ended(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="ended"):
 
 AnyEntry = (
     Phase | RankStarted | Recognized | StepDone | WindowAsked | TraceWritten | Compiled | MemoryMeasured | Checked
-    | FlightWritten | StacksTaken | Sampled | SensorFailed | Log | RankEnded | Ended
+    | FlightWritten | StacksTaken | Sampled | SensorFailed | Log | Settled | RankEnded | Ended
 )  # fmt: skip
 
 

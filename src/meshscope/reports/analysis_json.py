@@ -121,6 +121,8 @@ def _recording(run: Run) -> dict[str, Any]:
     said |= causes
     for what, why in unexplained:
         _doubt(doubts, what, why)
+    if run.settled:
+        said["stable"] = msgspec.to_builtins(run.settled[-1]) | {"wanted_frac": run.experiment.stable_frac}
     said |= _nature(run)
     if not run.experiment.strategy:
         said["files"] = sorted({window.source for window in run.windows})

@@ -23,6 +23,7 @@ from meshscope.recording.entries import (
     Recognized,
     Sampled,
     SensorFailed,
+    Settled,
     StacksTaken,
     StepDone,
     TraceWritten,
@@ -38,7 +39,7 @@ _Keyed = tuple[tuple[int, int, bytes], Entry]
 _FIELDS: dict[str, type[Entry]] = {
     "phases": Phase, "ranks": RankStarted, "windows_asked": WindowAsked, "traces": TraceWritten,
     "compiles": Compiled, "memory": MemoryMeasured, "checks": Checked, "sensor_failures": SensorFailed,
-    "logs": Log, "rank_ends": RankEnded, "stacks": StacksTaken,
+    "logs": Log, "settled": Settled, "rank_ends": RankEnded, "stacks": StacksTaken,
 }  # fmt: skip
 
 

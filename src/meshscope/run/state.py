@@ -15,6 +15,7 @@ from meshscope.recording.entries import (
     RankEnded,
     RankStarted,
     SensorFailed,
+    Settled,
     StacksTaken,
     TraceWritten,
     WindowAsked,
@@ -55,6 +56,7 @@ class Run:
     checks: tuple[Checked, ...] = ()
     sensor_failures: tuple[SensorFailed, ...] = ()
     logs: tuple[Log, ...] = ()
+    settled: tuple[Settled, ...] = ()
     rank_ends: tuple[RankEnded, ...] = ()
     ended: Ended | None = None
     skipped_lines: int = 0

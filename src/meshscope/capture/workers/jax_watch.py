@@ -15,6 +15,7 @@ from meshscope.capture import machine
 from meshscope.capture.workers import jax_checks, jax_memory
 from meshscope.capture.workers.asked_windows import AskedWindows
 from meshscope.capture.workers.batch_shape import batch_shape
+from meshscope.capture.workers.horizon import Horizon
 from meshscope.capture.workers.jax_compiles import Compiles
 from meshscope.capture.workers.jax_profile import JaxProfile
 from meshscope.capture.workers.post import Post
@@ -40,6 +41,7 @@ class JaxWatch:
 
     def __init__(self, post: Post) -> None:
         self._post, self._journal = post, post.journal
+        self._horizon = Horizon(post.recording, is_bounded=post.experiment.stable_frac > 0)
         self._windows = AskedWindows(post.recording, post.journal, has_warmup=False)
         self._compiles = Compiles(post.journal, on_first=self._first_compilation)
         self._profile: JaxProfile | None = None
@@ -126,6 +128,7 @@ class JaxWatch:
             )
 
     def _begin(self, number: int) -> None:
+        self._horizon.begin(number)
         self._announce()
         self._step, self._wait_ns, self._loss = number, 0, None
         self._compiles.step, self._compiles.has_compiled = number, False

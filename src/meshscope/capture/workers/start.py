@@ -23,6 +23,7 @@ from meshscope.capture import lifeline
 from meshscope.capture.causes import last_lines
 from meshscope.capture.processes import STACKS
 from meshscope.capture.workers import stalls, torch_flight
+from meshscope.capture.workers.horizon import StepsEnough
 from meshscope.capture.workers.post import Post
 from meshscope.capture.workers.rank_journal import RankJournal
 from meshscope.recording.entries import RankEnded
@@ -55,13 +56,21 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 def _run(post: Post, script: Path, log: Path) -> int:
     try:
         watch = _watch(post)
-        _imported(script).train(post.options, watch)
+        _train(_imported(script), post, watch)
     except BaseException as error:  # noqa: BLE001  # a rank's last word, whatever ended it
         if not (isinstance(error, SystemExit) and not error.code):
             return _fail(post, error, log)
     for rank in post.ranks:
         post.journal.append(RankEnded(t_ns=post.journal.now_ns(), rank=rank, exit_code=0))
     return 0
+
+
+def _train(module: ModuleType, post: Post, watch: Any) -> None:
+    """To its end, or to the step before which all ranks leave it."""
+    try:
+        module.train(post.options, watch)
+    except StepsEnough:
+        watch.finished()
 
 
 def _fail(post: Post, error: BaseException, log: Path) -> int:

@@ -16,6 +16,7 @@ import torch
 from meshscope.capture.workers import torch_checks, torch_memory
 from meshscope.capture.workers.asked_windows import AskedWindows
 from meshscope.capture.workers.batch_shape import batch_shape
+from meshscope.capture.workers.horizon import Horizon
 from meshscope.capture.workers.post import Post
 from meshscope.capture.workers.torch_account import Account
 from meshscope.capture.workers.torch_compiles import TorchCompiles
@@ -33,6 +34,7 @@ class TorchWatch:
     def __init__(self, post: Post) -> None:
         self._post, self._journal = post, post.journal
         self._device = device_of(post.experiment.device_kind, post.local_rank)
+        self._horizon = Horizon(post.recording, is_bounded=post.experiment.stable_frac > 0)
         self._windows = AskedWindows(post.recording, post.journal, has_warmup=True)
         self._profile: TorchProfile | None = None
         self._account: Account | None = None
@@ -125,6 +127,7 @@ class TorchWatch:
         return self._step == self._post.memory_step() and not getattr(self._post.options, "compile", False)
 
     def _begin(self, number: int) -> None:
+        self._horizon.begin(number)
         self._compiles.take(self._step)
         self._step, self._wait_ns, self._loss, self._gradient_sum = number, 0, None, None
         self._gradient_replicas = {}
