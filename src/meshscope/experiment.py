@@ -21,7 +21,9 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``flop_per_sample`` is what training on a sample computes (0: not told), ``flop_how`` how that was counted, and
     ``flop_why`` why it could not be. In a sweep ``strategy`` names the run (``ddp ranks 2``) and ``workload`` the
     strategy that it is a run of; else ``workload`` is "" (see ``base_strategy``). With ``stable_frac`` the run ends, at
-    ``planned_steps`` at the latest, once the interval of its median step is as narrow.
+    ``planned_steps`` at the latest, once the interval of its median step is as narrow. Of a run on several ``nodes``
+    this is the recording of one, number ``node_rank``; those that met at the same ``rendezvous`` are of one run, whose
+    ``ranks`` are those of all of them, numbered node by node.
     """
 
     t0_unix_ns: int
@@ -53,6 +55,9 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     seen: str = ""
     is_attached: bool = False
     stable_frac: float = 0.0
+    nodes: int = 1
+    node_rank: int = 0
+    rendezvous: str = ""
     format: int = FORMAT
 
     @property
@@ -65,13 +70,19 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The strategy as rules know it: ddp, fsdp, …, whether a workload declares it or a script shows it."""
         return self.seen or self.base_strategy
 
+    @property
+    def own_ranks(self) -> range:
+        """The ranks that this recording is of."""
+        each = self.ranks // self.nodes if self.nodes > 1 else self.ranks
+        return range(self.node_rank * each, self.node_rank * each + each)
+
 
 class PlannedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One strategy of a plan; its recording is the folder ``folder`` beside ``plan.json``.
 
     ``ranks`` is its own number (a baseline has one); ``devices`` names the accelerators, none on CPU. ``workload`` is
-    as in :class:`Experiment`; ``batch`` is 0 where the request says it for all. ``parameters`` and ``flop_*`` are those
-    of :class:`Experiment`.
+    as in :class:`Experiment`; ``batch`` is 0 where the request says it for all; ``rendezvous`` is where its nodes meet.
+    ``parameters`` and ``flop_*`` are those of :class:`Experiment`.
     """
 
     strategy: str
@@ -83,6 +94,7 @@ class PlannedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ranks: int = 0
     workload: str = ""
     batch: int = 0
+    rendezvous: str = ""
     devices: list[str] = []
     parameters: int = 0
     flop_per_sample: float = 0.0

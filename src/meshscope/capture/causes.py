@@ -65,7 +65,12 @@ def ended(roster: Roster, logs: Path, launcher_code: int) -> Ended:
 
 def first(deaths: list[Death]) -> Death:
     """The one that the others follow from: neither a lost peer's message nor, among equals, the later one."""
-    return min(deaths, key=lambda death: (bool(_SECOND_HAND.search(death.why)), death.t_ns, death.rank))
+    return min(deaths, key=lambda death: (is_second_hand(death.why), death.t_ns, death.rank))
+
+
+def is_second_hand(why: str) -> bool:
+    """Whether this is what a rank says that has lost a peer."""
+    return _SECOND_HAND.search(why) is not None
 
 
 def _deaths(roster: Roster, logs: Path) -> list[Death]:

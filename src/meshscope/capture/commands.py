@@ -69,7 +69,10 @@ def experiment(request: Request, planned: PlannedRun) -> Experiment:
         devices=list(planned.devices),
         faults=scripts.faults(workload, options),
         stable_frac=STABLE_FRAC if request.is_until_stable else 0.0,
-        command=[*_launcher(workload, planned.ranks), str(workload.script), *scripts.arguments(workload, options)],
+        nodes=request.nodes.count,
+        node_rank=request.nodes.rank,
+        rendezvous=planned.rendezvous,
+        command=[*_launcher(request, workload, planned), str(workload.script), *scripts.arguments(workload, options)],
     )
 
 
@@ -86,7 +89,7 @@ def command(request: Request, planned: PlannedRun, recording: Path) -> Command:
         *scripts.arguments(workload, options),
     ]
     return Command(
-        line=(*_launch_line(workload, planned.ranks, recording), "-m", *worker),
+        line=(*_launch_line(request, workload, planned, recording), "-m", *worker),
         environment=_environment(request, planned, workload),
         cores=_own_cores(request, planned),
     )
@@ -101,25 +104,35 @@ def _own_cores(request: Request, planned: PlannedRun) -> tuple[int, ...]:
     most = request.ranks or 1
     if planned.device_kind != "cpu" or not (planned.is_baseline or planned.ranks < most):
         return ()
-    return machine.share_of_cores(most, planned.ranks)
+    count = request.nodes.count
+    return machine.share_of_cores(most // count, planned.ranks // count)
 
 
-def _launcher(workload: Workload, ranks: int) -> list[str]:
+def _launcher(request: Request, workload: Workload, planned: PlannedRun) -> list[str]:
     """As a person would type it."""
-    return ["torchrun", "--standalone", "--nproc-per-node", str(ranks)] if workload.launch == "torchrun" else ["python"]
+    return ["torchrun", *_meeting(request, planned)] if workload.launch == "torchrun" else ["python"]
 
 
-def _launch_line(workload: Workload, ranks: int, recording: Path) -> list[str]:
+def _meeting(request: Request, planned: PlannedRun) -> list[str]:
+    """How torchrun's agents find each other, and how many ranks each starts."""
+    each = f"--nproc-per-node={planned.ranks // request.nodes.count}"
+    if request.nodes.count == 1:
+        return ["--standalone", each]
+    nodes = [f"--nnodes={request.nodes.count}", f"--node-rank={request.nodes.rank}"]
+    return [*nodes, "--rdzv-backend=static", f"--rdzv-endpoint={planned.rendezvous}", each]
+
+
+def _launch_line(request: Request, workload: Workload, planned: PlannedRun, recording: Path) -> list[str]:
     if workload.launch != "torchrun":
         return [sys.executable]
-    elastic = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", "--max-restarts=0"]
+    elastic = ["-m", "torch.distributed.run", *_meeting(request, planned), "--max-restarts=0"]
     # Half a second between looks leaves a killed rank a zombie for long enough to read its exit code from /proc.
     return [sys.executable, *elastic, "--monitor-interval=0.5", f"--log-dir={recording / LOGS / 'elastic'}"]
 
 
 def _threads(request: Request, planned: PlannedRun) -> int:
     """A baseline stands for one rank of the others, so it gets one rank's share."""
-    return machine.threads_per_rank(max(request.ranks or 1, planned.ranks))
+    return machine.threads_per_rank(max(request.ranks or 1, planned.ranks) // request.nodes.count)
 
 
 def _environment(request: Request, planned: PlannedRun, workload: Workload) -> dict[str, str]:
@@ -137,7 +150,7 @@ def _environment(request: Request, planned: PlannedRun, workload: Workload) -> d
             flags = waiting_flags(machine.versions().get("jaxlib", ""), request.patience_s)
             own["XLA_FLAGS"] = f"{flags} {os.environ.get('XLA_FLAGS', '')}".strip()
             own |= {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(planned.ranks)}
-    if planned.device_kind == "cpu" and (_NETWORK_INTERFACES / "lo").exists():
+    if planned.device_kind == "cpu" and request.nodes.count == 1 and (_NETWORK_INTERFACES / "lo").exists():
         # The ranks are all here; without this gloo looks the host's own name up, which some machines cannot.
         own["GLOO_SOCKET_IFNAME"] = os.environ.get("GLOO_SOCKET_IFNAME", "lo")
     return os.environ | own

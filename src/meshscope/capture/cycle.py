@@ -40,7 +40,8 @@ class Cycle:
 
     def open(self) -> None:
         """Ask for what can be asked for before the ranks start."""
-        for window in windows.opening(self.policy, self.training.planned):
+        ahead = windows.ahead if self.experiment.nodes > 1 else windows.opening
+        for window in ahead(self.policy, self.training.planned):
             self._ask(window)
 
     def take(self, entries: list[Entry], asks: list[Ask]) -> None:
@@ -60,10 +61,10 @@ class Cycle:
         window = windows.by_key(self.policy, self.training) if self._is_key_waiting else None
         if window:
             self._is_key_waiting = False
-        elif slow:
+        elif slow and self.experiment.nodes == 1:
             window = slow
             self._change(slow_asked_ns=self.training.training_ns)
-        else:
+        elif self.experiment.nodes == 1:
             window = windows.due(self.policy, self.training)
         if window:
             self._ask(window)
@@ -71,7 +72,7 @@ class Cycle:
     def _step(self, entry: StepDone) -> Ask | None:
         """Fold one step; the window it asks for by being slow."""
         self._change(step=max(self.training.step, entry.step))
-        if entry.rank != 0:
+        if entry.rank != self.experiment.own_ranks.start:
             return None
         if self._first_start_ns < 0:
             self._first_start_ns = entry.start_ns

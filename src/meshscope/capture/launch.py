@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from msgspec import structs
 
 from meshscope.capture import frameworks, machine, own_models, places, scripts
 from meshscope.capture.combinations import Combination, combinations, narrowed, request_of
@@ -40,9 +41,16 @@ def plan(request: Request) -> Plan:
     workloads, notes = _installed(request, scripts.chosen(request, known))
     found = frameworks.probe(tuple(dict.fromkeys(w.framework for w in workloads)))
     _refuse_broken(found)
-    ranks = max(request.ranks_each, default=request.ranks or default_ranks(found))
+    ranks = max(request.ranks_each, default=request.ranks or default_ranks(found) * request.nodes.count)
     sweep = combinations(request, workloads, ranks)
-    runs = [_planned(request, one, found[one.workload.framework]) for one in sweep]
+    for one in sweep:
+        _refuse_nodes(request, one)
+    runs = [
+        structs.replace(
+            _planned(request, one, found[one.workload.framework]), rendezvous=request.nodes.place_of(number)
+        )
+        for number, one in enumerate(sweep)
+    ]
     steps = min(scripts.resolved(narrowed(request, one.batch), one.workload, one.ranks).steps for one in sweep)
     _refuse_long_windows(request.windows, steps)
     out = places.free(request.out) if request.out else default_folder(request.model)
@@ -148,9 +156,10 @@ def _planned(request: Request, one: Combination, framework: Framework) -> Planne
             hint=f"Leave --device out to use the CPU, or: {_CUDA_HINTS[workload.framework]}",
         )
     scripts.check_kind(workload, options, kind)
-    if kind != "cpu" and own_ranks > framework.count:
+    here = own_ranks // request.nodes.count
+    if kind != "cpu" and here > framework.count:
         raise InputError(
-            f"{workload.strategy}: {own_ranks} ranks need {own_ranks} devices, and there are {framework.count}.",
+            f"{workload.strategy}: {here} ranks need {here} devices, and there are {framework.count}.",
             hint=f"Use --ranks {framework.count}, or --device cpu to compare code paths on CPU ranks.",
         )
     facts = own_models.asked(workload, request.model, options, own_ranks)
@@ -164,7 +173,7 @@ def _planned(request: Request, one: Combination, framework: Framework) -> Planne
         is_baseline=workload.is_baseline,
         ranks=own_ranks,
         batch=(one.batch or 0) if request.batch_each else 0,
-        devices=list(framework.names[:own_ranks]) if kind != "cpu" else [],
+        devices=list(framework.names[:here]) if kind != "cpu" else [],
         parameters=facts.parameters,
         flop_per_sample=facts.flop_per_sample,
         flop_how=facts.how,
@@ -220,6 +229,26 @@ def _bound(runs: list[PlannedRun], ranks: int) -> list[str]:
         return []
     share = counted(machine.threads_per_rank(ranks), "core")
     return [f"A CPU rank has the share of one of {ranks} ranks in every run: {share}, as far as there are so many."]
+
+
+def _refuse_nodes(request: Request, one: Combination) -> None:
+    """InputError for what several nodes cannot do together."""
+    count = request.nodes.count
+    if count == 1:
+        return
+    if one.workload.is_baseline or one.workload.launch != "torchrun":
+        what = "is one device" if one.workload.is_baseline else "runs in one process, on one node"
+        raise InputError(f"{one.name} {what}.", hint=f"Leave it out, or leave --nodes {count} out.")
+    if one.ranks % count:
+        raise InputError(
+            f"{one.name}: {one.ranks} ranks do not divide among {count} nodes.",
+            hint=f"--ranks counts those of all nodes together: use a multiple of {count}.",
+        )
+    if request.is_until_stable:
+        raise InputError(
+            "--until-stable cannot be used with several nodes: each has a supervisor of its own, and all must agree.",
+            hint="Use --steps.",
+        )
 
 
 def _uneven(runs: list[PlannedRun], found: dict[str, Framework]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from meshscope.capture.nodes import Nodes
 from meshscope.errors import InputError
 
 
@@ -32,8 +33,9 @@ class Windows:
 class Request:
     """``strategies`` are names of workloads, ``single`` both baselines; None and "" leave the choice to the plan.
 
-    ``ranks_each`` and ``batch_each`` make a sweep: a run for each of them (``ranks`` is then the most of them).
-    ``options`` are further flags of the workloads as they stand on a command line. ``workloads`` is the folder
+    ``ranks`` are those of all ``nodes`` together. ``ranks_each`` and ``batch_each`` make a sweep: a run for each of
+    them (``ranks`` is then the most of them). ``options`` are further flags of the workloads as they stand on a
+    command line. ``workloads`` is the folder
     of scripts ("" for the bundled ones). A rank that makes no step for ``patience_s`` (or ten times its longest
     step, whichever is longer) has hung; importing, compiling and stopping the profiler may take
     ``startup_patience_s``. Every ``check_every`` steps ranks leave fingerprints (0: never). ``command`` is a user's
@@ -57,6 +59,7 @@ class Request:
     check_every: int = 10
     command: tuple[str, ...] = ()
     is_until_stable: bool = False
+    nodes: Nodes = field(default_factory=Nodes)
 
     def flags(self) -> list[str]:
         """The workload's own flags, those of ``options`` last, so that they win."""

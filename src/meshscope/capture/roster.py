@@ -24,8 +24,8 @@ class Member:
 
     ``ended`` is the rank's own last word. ``gone_ns`` is when its process was first seen to have ended without one
     (−1: it was not), ``exit_code`` what the process table told of it then. ``called`` maps each process group to the
-    last collective that the rank has called in it, None where its flight recorder was not dumped. ``told`` are
-    its stacks, None until it has left some since it was asked.
+    last collective that the rank has called in it, None where its flight recorder was not dumped; ``waits_in`` is
+    the one that it is in. ``told`` are its stacks, None until it has left some since it was asked.
     """
 
     rank: int
@@ -40,11 +40,12 @@ class Member:
     exit_code: int | None = None
     called: dict[str, int] | None = None
     told: StacksTaken | None = None
+    waits_in: str = ""
 
     def fold(self, entry: Entry) -> None:
         # Asked for from outside, so it shows no life.
         if isinstance(entry, FlightWritten):
-            self.called = entry.newest
+            self.called, self.waits_in = entry.newest, entry.waits_in
             return
         if isinstance(entry, StacksTaken):
             self.told = entry
@@ -86,15 +87,19 @@ class Member:
 
 @dataclass
 class Roster:
-    """The ranks of one recording and the journals they write; with 0 ranks, those that announce themselves."""
+    """The ranks of one recording and the journals they write; with 0 ranks, those that announce themselves.
+
+    ``first`` is the rank of the first of them, which is not 0 on every node.
+    """
 
     recording: Path
     ranks: int
+    first: int = 0
     members: dict[int, Member] = field(init=False)
     _tails: dict[Path, Tail] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.members = {rank: Member(rank) for rank in range(self.ranks)}
+        self.members = {rank: Member(rank) for rank in range(self.first, self.first + self.ranks)}
 
     def fresh(self, now_ns: int) -> list[Entry]:
         """What the ranks have appended since the last call, folded into ``members`` as well, in time order."""

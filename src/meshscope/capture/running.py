@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from meshscope.capture import causes, processes
+from meshscope.capture import causes, peers, processes
 from meshscope.capture.commands import Command
 from meshscope.capture.cycle import Cycle
 from meshscope.capture.request import Request
@@ -51,7 +51,8 @@ class Running:
         """Until the ranks are done, one failed or a stop was asked for; nothing of it runs on afterwards."""
         create(self.recording, self.experiment)
         self.journal = Journal(self.recording, "supervisor", t0_unix_ns=self.experiment.t0_unix_ns)
-        self.roster = Roster(self.recording, self.experiment.ranks)
+        own = self.experiment.own_ranks
+        self.roster = Roster(self.recording, len(own), own.start)
         self.cycle = Cycle(self.recording, self.request.windows, self.experiment, self.journal)
         self.watchdog = Watchdog(
             self.recording,
@@ -60,6 +61,7 @@ class Running:
             self.journal,
             has_flight=self.experiment.framework == "torch",
             look=lambda: self._take(()),
+            elsewhere=lambda: peers.waited_for(self.experiment, self.roster),
         )
         self.stability = Stability(self.recording, self.experiment, self.journal)
         self.journal.append(Phase(t_ns=self.journal.now_ns(), rank=-1, phase="launching"))
@@ -129,6 +131,7 @@ class Running:
         """The last entries: one for each rank that had none of its own, and how it all ended."""
         self.stability.take(self.roster.fresh(self.journal.now_ns()), self.cycle.training.windows)
         ended = ended or causes.ended(self.roster, self.recording / LOGS, launcher_code)
+        ended = peers.named(self.experiment, self.roster, ended)
         for last in causes.last_words(self.roster, self.recording / LOGS, ended, self.journal.now_ns()):
             self.journal.append(last)
         final = Ended(t_ns=self.journal.now_ns(), outcome=ended.outcome, why=ended.why, rank=ended.rank)

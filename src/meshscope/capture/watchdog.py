@@ -28,7 +28,10 @@ _POLL_S = 0.1
 
 @dataclass
 class Watchdog:
-    """``look`` folds what the ranks write into ``roster``; it is called while their answers are waited for."""
+    """``look`` folds what the ranks write into ``roster``; it is called while their answers are waited for.
+
+    ``elsewhere`` says what all ranks here wait in together, where others that are not here may be to blame; else "".
+    """
 
     recording: Path
     roster: Roster
@@ -36,6 +39,7 @@ class Watchdog:
     journal: Journal
     has_flight: bool
     look: Callable[[], None]
+    elsewhere: Callable[[], str] = str
     _still_ns: int = -1
     _asked: int = 0
     _log_ends: dict[int, int] = field(default_factory=dict)
@@ -103,6 +107,8 @@ class Watchdog:
         for member in self.roster.leading:
             if member.told is None:
                 self._keep(member)
+        if missing is None and (said := self.elsewhere()):
+            return -1, f"{why}; {said}"
         stands = standing(self.roster)
         if rank < 0 and missing is not None:
             rank, why = missing[0], f"{why}; {missing[1]}, which it has not called"

@@ -18,6 +18,7 @@ _LEAD_STEPS = 3
 _LEAD_NS = 500_000_000
 _SECOND_AT_FRAC = 0.6
 _REST_STEPS = 3
+_MOST_AHEAD = 1000
 _APART_STEPS = 12  # Throughput is measured on unprofiled steps, so most steps are to be such.
 _CYCLE_SHARE_FRAC = 0.75  # The rest of the budget is for slow steps, which come when they come.
 _SLOW_SIGMAS = 3.0
@@ -64,6 +65,24 @@ def opening(policy: Windows, planned: int) -> tuple[Ask, ...]:
         return (window,)
     second = _window(policy, window.end_step + policy.wait + policy.warmup, "cycle")
     return (window,) if second.end_step >= planned else (window, second)
+
+
+def ahead(policy: Windows, planned: int) -> tuple[Ask, ...]:
+    """Every window of a run on several nodes, whose supervisors must ask for the same ones without a word between them.
+
+    In a fixed cycle all of it; else the first, and one in the later part of the run where that is apart from it.
+    """
+    found = list(opening(policy, planned))
+    if not found or not planned:
+        return tuple(found)
+    while policy.wait is not None and len(found) < _MOST_AHEAD:
+        window = _window(policy, found[-1].end_step + policy.wait + policy.warmup, "cycle")
+        if window.end_step > planned:
+            return tuple(found)
+        found.append(window)
+    later = _window(policy, round(planned * _SECOND_AT_FRAC), "cycle")
+    is_apart = later.first_step - later.warmup > found[-1].end_step + _REST_STEPS and later.end_step <= planned
+    return (*found, later) if policy.wait is None and is_apart else tuple(found)
 
 
 def due(policy: Windows, training: Training) -> Ask | None:

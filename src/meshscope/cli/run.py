@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ _MODELS = (
     "Transformers tiny, 125m, 350m and 1.3b, moe (a mixture of experts), resnet50, mlp, or your own as "
     "package.module:factory, from this folder or installed."
 )
+_NODES = ("nodes", "node_rank", "rendezvous")
 FOUR = ("ddp", "fsdp", "pmap", "pjit")
 
 
@@ -50,6 +52,13 @@ FOUR = ("ddp", "fsdp", "pmap", "pjit")
     is_flag=True,
     help="End each once the 95 % interval of its median step time is under 2 % of it; --steps is the limit.",
 )
+@click.option(
+    "--nodes", type=click.IntRange(min=1), default=None, help="Machines that run it together (Slurm's: none)."
+)
+@click.option("--node-rank", type=click.IntRange(min=0), default=None, help="Which of them this is, from 0.")
+@click.option(
+    "--rendezvous", metavar="HOST:PORT", default=None, help="Where they meet, on node 0: ports from there on."
+)
 @options.workload
 @options.screen
 def command(*, strategies: tuple[str, ...], out: Path | None, headless: bool, **given: Any) -> int:
@@ -62,10 +71,14 @@ def command(*, strategies: tuple[str, ...], out: Path | None, headless: bool, **
     jax-ep (JAX); single (one device of each).
     Without any: ddp fsdp pmap pjit. Exit code 1 when one of them failed.
 
+    On several nodes the same command runs on each, with its own --node-rank; srun's tasks need none of these options.
+    Every node records its own ranks: meshscope analyze NODE0 NODE1 … joins them.
+
     \b
     meshscope run -- torchrun --nproc_per_node 2 train.py …
     records your own command as it is, with any of --out, --window, --every, --budget and the screen's options before
     the --. The exit code is then the command's.
+
     Lists of --ranks and --batch are a sweep: every combination is run, and scaling curves stand in the report.
     """
     if (command := own.given()) is not None:
@@ -91,6 +104,7 @@ def launch(strategies: tuple[str, ...], out: Path | None, *, headless: bool, giv
 
 def request(strategies: tuple[str, ...], out: Path | None, given: dict[str, Any]) -> Any:
     """The capture's request from what stood on the command line; ``given`` is used up."""
+    from meshscope.capture.nodes import nodes
     from meshscope.capture.request import Request
 
     found = windows(given)
@@ -102,6 +116,7 @@ def request(strategies: tuple[str, ...], out: Path | None, given: dict[str, Any]
             # One number is no sweep: its runs keep the names of their strategies.
             several = {name: None, f"{name}_each": numbers[name]}
             numbers |= {name: numbers[name][0]} if len(numbers[name]) == 1 else several
+    numbers["nodes"] = nodes(*(given.pop(name, None) for name in _NODES), environ=os.environ)
     numbers["is_until_stable"] = given.pop("until_stable", False)
     patience_s = given.pop("patience", None)
     if patience_s is not None:

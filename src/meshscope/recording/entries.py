@@ -181,12 +181,14 @@ class FlightWritten(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="f
     """A rank that was asked while it hung has left its flight recorder's dump at ``path``.
 
     ``newest`` maps each process group to the number of the last collective that this rank has called in it. A rank
-    that lacks one which its peers have called is the one that they wait for.
+    that lacks one which its peers have called is the one that they wait for. ``waits_in`` names the oldest collective
+    that is not done, with its number and group; "" where all are.
     """
 
     rank: int
     path: str
     newest: dict[str, int] = {}
+    waits_in: str = ""
 
 
 class StacksTaken(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="stacks"):

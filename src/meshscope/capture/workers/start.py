@@ -77,6 +77,8 @@ def _fail(post: Post, error: BaseException, log: Path) -> int:
     traceback.print_exception(error)
     sys.stderr.flush()
     why = f"{type(error).__name__}: {error}".strip().splitlines()[0][:500]
+    if post.experiment.nodes > 1 and (stuck := torch_flight.stuck_in()):
+        why = f"in {stuck}: {why}"
     lines = last_lines(log)
     for rank in post.ranks:
         post.journal.append(RankEnded(t_ns=post.journal.now_ns(), rank=rank, exit_code=1, why=why, log_lines=lines))

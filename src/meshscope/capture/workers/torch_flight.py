@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
-from meshscope.capture.calls import newest
+from meshscope.capture.calls import newest, waits_in
 from meshscope.capture.workers import stalls
 from meshscope.capture.workers.rank_journal import RankJournal
 from meshscope.recording.entries import FlightWritten
@@ -24,7 +24,10 @@ def dump(recording: Path, journal: RankJournal) -> None:
         return
     path = f"{FLIGHT}/flight_record_rank{journal.rank}.pickle"
     write_whole(recording / path, content)
-    entry = FlightWritten(t_ns=journal.now_ns(), rank=journal.rank, path=path, newest=newest(pickle.loads(content)))
+    found = pickle.loads(content)
+    entry = FlightWritten(
+        t_ns=journal.now_ns(), rank=journal.rank, path=path, newest=newest(found), waits_in=waits_in(found)
+    )
     journal.append(entry)
 
 
@@ -39,3 +42,9 @@ def _content() -> bytes | None:
     name = "_dump_nccl_trace" if "nccl" in dist.get_backend() else "_dump_fr_trace"
     recorder = getattr(c10d, name, None)
     return None if recorder is None else bytes(recorder())
+
+
+def stuck_in() -> str:
+    """The collective that this rank is in now, or failed in; "" where nothing tells."""
+    content = _content()
+    return "" if content is None else waits_in(pickle.loads(content))
