@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from meshscope.capture.stability import STABLE_FRAC, Stability
+from meshscope.capture.request import STABLE_FRAC
+from meshscope.capture.stability import Stability
 from meshscope.capture.workers.horizon import Horizon, StepsEnough
 from meshscope.experiment import Experiment
 from meshscope.recording import control

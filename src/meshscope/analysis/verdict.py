@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from meshscope.analysis.because import because
 from meshscope.analysis.overlap import CollectiveOverlap
 from meshscope.analysis.settling import settling
 from meshscope.analysis.standing import NO_STEP, NO_STEP_YET, Row
 from meshscope.experiment import Experiment
 from meshscope.run import Run
-from meshscope.units import counted, milliseconds, rate
+from meshscope.units import counted, milliseconds, ranges, rate
 
 Collectives = dict[str, tuple[CollectiveOverlap, ...]]
 
@@ -59,6 +61,7 @@ def footnotes(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> tuple[str, ...]:
     """What the figures of the table stand on, most important first."""
     said = [
         _injected(runs),
+        *map(_one_node, runs),
         _shared_cores(runs, rows),
         *_apart(rows),
         _batches(runs),
@@ -80,6 +83,18 @@ def _injected(runs: tuple[Run, ...]) -> str:
             by_faults.setdefault(" and ".join(run.experiment.faults), []).append(run.name)
     said = [f"{_listed(names)} ran with injected {faults}" for faults, names in by_faults.items()]
     return f"No clean {'runs' if sum(map(len, by_faults.values())) > 1 else 'run'}: {'; '.join(said)}." if said else ""
+
+
+def _one_node(run: Run) -> str:
+    """A node's own recording shows its ranks alone, and so not the throughput of the run."""
+    here = run.experiment
+    if here.nodes < 2:
+        return ""
+    seen = ranges(np.unique(run.steps.rank).tolist())
+    return (
+        f"{run.name} ran on {here.nodes} nodes, and only ranks {seen} of {here.ranks} are here: samples/s are theirs "
+        "alone. The recordings of all nodes together show all of it."
+    )
 
 
 def _shared_cores(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> str:

@@ -12,8 +12,7 @@ from typing import Any
 
 from meshscope.capture import guard, machine, scripts
 from meshscope.capture.combinations import request_of
-from meshscope.capture.request import Request
-from meshscope.capture.stability import STABLE_FRAC
+from meshscope.capture.request import STABLE_FRAC, Request
 from meshscope.capture.xla_flags import waiting_flags
 from meshscope.discovery import Workload
 from meshscope.experiment import Experiment, PlannedRun

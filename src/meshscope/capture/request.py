@@ -11,6 +11,9 @@ import msgspec
 from meshscope.capture.nodes import Nodes
 from meshscope.errors import InputError
 
+STABLE_FRAC = 0.02
+"""How wide the interval of a median step may be for it to be stable, as a share of it."""
+
 
 @dataclass(frozen=True)
 class Windows:

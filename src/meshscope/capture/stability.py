@@ -22,7 +22,6 @@ from meshscope.recording.entries import Entry, Settled, StepDone
 from meshscope.recording.journal import Journal
 from meshscope.resampling import median_interval_frac
 
-STABLE_FRAC = 0.02
 FEWEST = 12
 """Fewer steps than these say nothing of how far steps scatter; ``compare`` asks for as many."""
 

@@ -19,7 +19,7 @@ from meshscope.cli import options
 @click.pass_context
 def command(ctx: click.Context, /, *, paths: tuple[Path, ...], jobs: int | None, headless: bool, **look: Any) -> int:
     """Look at native traces (Kineto JSON, xplane.pb) or folders of them; what is known so far is shown while they are
-    read. A recording is replayed.
+    read. A recording is replayed, those of a run's nodes as one.
 
     Without a terminal: what meshscope analyze prints.
     """
@@ -28,12 +28,17 @@ def command(ctx: click.Context, /, *, paths: tuple[Path, ...], jobs: int | None,
 
         code: int = ctx.invoke(analyze.command, paths=paths, jobs=jobs)
         return code
-    from meshscope.cli.opening import is_recorded
+    from meshscope.cli.opening import is_recorded, nodes_in
 
     if len(paths) == 1 and is_recorded(paths[0]):
         from meshscope.cli import screen
 
         screen.show(paths[0], **look)
+        return 0
+    if all(is_recorded(inside) for path in paths for inside in nodes_in(path)):
+        from meshscope.cli import screen
+
+        screen.show_nodes(paths, **look)
         return 0
     return _traces(paths, jobs, look)
 

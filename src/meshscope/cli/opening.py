@@ -6,21 +6,24 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from meshscope.analysis.joining import joined
 from meshscope.cli import progressing
 from meshscope.errors import InputError, MeshscopeError
-from meshscope.recording.layout import EXPERIMENT, PLAN, recordings
+from meshscope.recording.layout import EXPERIMENT, PLAN, read_experiment, recordings
 from meshscope.run import Gallery, Opened, Run, open_files, trace_files
 
 
 def open_paths(paths: Sequence[Path], *, jobs: int | None = None) -> Opened:
-    """One Run per recording or foreign run; what cannot be read is listed in ``refused`` and costs nothing else.
+    """One Run per recording or foreign run, recordings of a run's nodes joined.
+
+    What cannot be read is listed in ``refused`` and costs nothing else.
 
     Native traces are looked at together, whichever path they came by: one rank per argument is one run.
     """
     runs: list[Run] = []
     refused: list[tuple[str, str, str]] = []
     files: list[Path] = []
-    for path in paths:
+    for path in [inside for one in paths for inside in nodes_in(one)]:
         try:
             if is_recorded(path):
                 opened = _recorded(path)
@@ -34,7 +37,26 @@ def open_paths(paths: Sequence[Path], *, jobs: int | None = None) -> Opened:
             refused.append((str(path), error.message, error.hint))
     with progressing.told() as tell:
         foreign = open_files(dict.fromkeys(files), jobs=jobs, watch=tell)
-    return Opened((*runs, *foreign.runs), (*refused, *foreign.refused), foreign.notes)
+    whole = joined(runs)
+    return Opened((*whole.runs, *foreign.runs), (*refused, *foreign.refused), (*whole.notes, *foreign.notes))
+
+
+def nodes_in(folder: Path) -> tuple[Path, ...]:
+    """The folders of a run's nodes where a folder holds them and is none itself; else the folder."""
+    try:
+        if is_recorded(folder) or not folder.is_dir():
+            return (folder,)
+        inside = tuple(child for child in sorted(folder.iterdir()) if is_recorded(child) and _is_of_a_node(child))
+    except OSError:
+        return (folder,)  # whoever looks for traces in it says why
+    return inside or (folder,)
+
+
+def _is_of_a_node(folder: Path) -> bool:
+    try:
+        return any(read_experiment(recording).nodes > 1 for recording in recordings(folder))
+    except MeshscopeError:
+        return False
 
 
 def _recorded(path: Path) -> Opened:

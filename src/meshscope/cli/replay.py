@@ -14,7 +14,7 @@ from meshscope.cli import options
 
 
 @click.command("replay")
-@click.argument("recording", type=options.PATH, required=False)
+@click.argument("recordings", nargs=-1, metavar="[RECORDING]...", type=options.PATH)
 @click.option(
     "--speed",
     type=click.FloatRange(min=0.01),
@@ -22,22 +22,22 @@ from meshscope.cli import options
     help="Times real time (screen: as last chosen there, else 1; plain: all at once).",
 )
 @options.screen
-def command(*, recording: Path | None, speed: float | None, headless: bool, **look: Any) -> int:
-    """Watch RECORDING again; without one, the recordings that come with meshscope.
+def command(*, recordings: tuple[Path, ...], speed: float | None, headless: bool, **look: Any) -> int:
+    """Watch RECORDING again; without one, the recordings that come with meshscope. Those of a run's nodes are one.
 
     Without a terminal it prints the progress lines of the run and its report.
     """
     if speed is not None and not math.isfinite(speed):
         raise click.BadParameter("it must be a finite number.", param_hint="--speed")
-    folder = recording if recording is not None else _bundled()
+    folders = recordings or (_bundled(),)
     if options.draws(headless=headless):
         from meshscope.cli import screen
 
-        screen.replay(folder, speed=speed, **look)
+        screen.replay(folders, speed=speed, **look)
         return 0
-    from meshscope.run import Gallery
+    from meshscope.cli.nodes import reel
 
-    _in_plain_lines(Gallery(folder), speed)
+    _in_plain_lines(reel(folders), speed)
     return 0
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from meshscope.cli import nodes
 from meshscope.readers.kept import usual
 from meshscope.run import Gallery, Loading, Opening, trace_files
 from meshscope.ui import app, remembered
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
     from meshscope.analysis.pairing import Changes
 
 
+def show_nodes(folders: Sequence[Path], **given: Any) -> None:
+    """Watch the recordings of a run's nodes as one until the user leaves."""
+    line = app.watch(folders[0], reel=nodes.reel(folders), options=_options(**given))
+    if line:
+        click.echo(line)
+
+
 def show(folder: Path, **given: Any) -> Gallery:
     """Watch a folder until the user leaves, and print the line that stays in the shell."""
     gallery = Gallery(folder)
@@ -31,10 +39,10 @@ def show(folder: Path, **given: Any) -> Gallery:
     return gallery
 
 
-def replay(folder: Path, *, speed: float | None = None, **given: Any) -> None:
-    """Play a recording from its beginning; as fast as it was where no speed is given."""
+def replay(folders: Sequence[Path], *, speed: float | None = None, **given: Any) -> None:
+    """Play a recording from its beginning, or those of a run's nodes; as fast as it was where no speed is given."""
     options = _options(**given)
-    click.echo(app.watch(folder, reel=Gallery(folder), options=options, speed=speed or 1.0))
+    click.echo(app.watch(folders[0], reel=nodes.reel(folders), options=options, speed=speed or 1.0))
 
 
 def show_traces(opening: Opening, **given: Any) -> None:
