@@ -110,6 +110,6 @@ def test_without_the_kernel_s_help_a_guard_stays_and_passes_signals_and_codes_on
 
 
 def test_a_rank_starts_no_thread_before_it_blocks_the_signal_for_its_flight_recorder() -> None:
-    """numpy's BLAS does, with more than one core a rank: the signal would end a rank that hangs instead of asking it."""
+    """numpy's BLAS starts some where a rank has several cores: the signal would end a rank instead of asking it."""
     code = "import sys, meshscope.capture.workers.start; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
