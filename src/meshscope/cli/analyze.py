@@ -10,7 +10,7 @@ from meshscope.cli import options
 
 
 @click.command("analyze")
-@click.argument("paths", nargs=-1, metavar="PATH...", type=options.PATH)
+@click.argument("paths", nargs=-1, metavar="PATH...", type=options.SOURCE)
 @click.option("--json", "is_json", is_flag=True, help="One JSON object on stdout, and nothing else.")
 @click.option("--jobs", type=click.IntRange(min=1), default=None, help="Files read at once (as many as cores).")
 @click.option("--kernels", "with_kernels", is_flag=True, help="Also which rule took which names for what.")

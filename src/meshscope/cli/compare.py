@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from meshscope.analysis.pairing import Changes
 
 FAILED, UNTOLD = 3, 4
-_PATH = options.PATH
+_PATH = options.SOURCE
 _HEAD_BYTES = 256
 
 Refusals = list[tuple[str, str, str]]

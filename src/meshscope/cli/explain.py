@@ -72,8 +72,8 @@ def _told_apart(words: Sequence[str]) -> tuple[list[Path], str | None]:
     """The paths, and the number where the last word is one."""
     *before, last = words
     if not before or os.path.exists(last):
-        return [options.PATH.convert(word, None, None) for word in words], None
-    return [options.PATH.convert(word, None, None) for word in before], last
+        return [options.SOURCE.convert(word, None, None) for word in words], None
+    return [options.SOURCE.convert(word, None, None) for word in before], last
 
 
 def _listed(opened: Opened, *, is_json: bool) -> str:

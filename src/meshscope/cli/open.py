@@ -11,7 +11,7 @@ from meshscope.cli import options
 
 
 @click.command("open")
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=options.PATH)
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=options.SOURCE)
 @click.option(
     "--jobs", type=click.IntRange(min=1), default=None, help="Files read at once (default: as many as cores)."
 )

@@ -22,7 +22,20 @@ class _Path(click.Path):
         return super().convert(value, param, ctx)
 
 
+class _Source(_Path):
+    """Something to read: a path, or a URL, of which a copy is made."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and "://" in value:
+            from meshscope.cli import remote
+
+            if remote.is_url(value):
+                return remote.fetched(value)
+        return super().convert(value, param, ctx)
+
+
 PATH = _Path(path_type=Path)
+SOURCE = _Source(path_type=Path)
 
 
 class _Counts(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on

@@ -14,7 +14,7 @@ from meshscope.cli import options
 
 
 @click.command("replay")
-@click.argument("recordings", nargs=-1, metavar="[RECORDING]...", type=options.PATH)
+@click.argument("recordings", nargs=-1, metavar="[RECORDING]...", type=options.SOURCE)
 @click.option(
     "--speed",
     type=click.FloatRange(min=0.01),
