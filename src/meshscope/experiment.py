@@ -23,7 +23,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     strategy that it is a run of; else ``workload`` is "" (see ``base_strategy``). With ``stable_frac`` the run ends, at
     ``planned_steps`` at the latest, once the interval of its median step is as narrow. Of a run on several ``nodes``
     this is the recording of one, number ``node_rank``; those that met at the same ``rendezvous`` are of one run, whose
-    ``ranks`` are those of all of them, numbered node by node.
+    ``ranks`` are those of all of them, numbered node by node; ``hosts`` names their machines once
+    the recordings of all are joined.
     """
 
     t0_unix_ns: int
@@ -58,6 +59,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     nodes: int = 1
     node_rank: int = 0
     rendezvous: str = ""
+    hosts: list[str] = []
     format: int = FORMAT
 
     @property

@@ -78,12 +78,14 @@ def test_nodes_are_one_run_on_the_clock_of_the_first(ahead_ns: int, is_traced: b
     assert said in note
     assert of in note
     assert "beta" in note
+    assert whole.logs[0].text == note
 
 
 def test_devices_of_nodes_are_told_apart() -> None:
     (whole,) = joined([node(1), node(0)]).runs
     assert set(whole.samples.devices) == {"host alpha", "host beta", "gpu 0", "gpu 2", "rank 0", "rank 2"}
     assert [started.device for started in sorted(whole.ranks, key=lambda started: started.rank)] == [0, 1, 2, 3]
+    assert whole.experiment.hosts == ["alpha", "beta"]
     assert (whole.experiment.host, whole.experiment.nodes, whole.experiment.cores) == ("alpha, beta", 1, 4)
 
 

@@ -16,7 +16,7 @@ from msgspec import structs
 
 from meshscope.analysis.node_clocks import Offset, in_words, offset
 from meshscope.experiment import Experiment
-from meshscope.recording.entries import Ended, Entry
+from meshscope.recording.entries import Ended, Entry, Log
 from meshscope.run import Run
 from meshscope.samples import STEP_COLUMNS, SampleTable, StepTable
 from meshscope.spans import Window
@@ -97,7 +97,9 @@ def _joined(group: list[Run], move: Move) -> tuple[Run, list[str]]:
         notes.append(
             f"{first.name}: {len(group)} of {first.experiment.nodes} nodes are here, without the ranks of others."
         )
-    return _summed(group, parts, names), notes
+    told = tuple(Log(t_ns=0, level="info", text=note) for note in notes)
+    whole = _summed(group, parts, names)
+    return replace(whole, logs=(*told, *whole.logs)), notes
 
 
 def _names(group: list[Run]) -> list[str]:
@@ -190,6 +192,7 @@ def _experiment(heads: list[Experiment], names: list[str]) -> Experiment:
     return structs.replace(
         first,
         host=", ".join(names),
+        hosts=names,
         cores=sum(head.cores for head in heads),
         host_cores=sum(head.host_cores for head in heads),
         devices=[device for head in heads for device in head.devices],

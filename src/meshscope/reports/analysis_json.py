@@ -146,6 +146,10 @@ def _nature(run: Run) -> dict[str, Any]:
         said["stacks"] = stacks_json(run)
     if head.faults:
         said["injected"] = list(head.faults)
+    if head.hosts:
+        said["hosts"] = list(head.hosts)
+    if head.nodes > 1:
+        said["node"] = {"rank": head.node_rank, "nodes": head.nodes, "rendezvous": head.rendezvous}
     return said
 
 

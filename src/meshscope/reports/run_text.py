@@ -82,7 +82,8 @@ def _title(run: Run) -> str:
     title = f": {here.title}" if here.title else ""
     if here.is_attached:
         return f"{here.strategy}{title} ({here.framework}, {_ranks(here.ranks, kind)}, {state.state})"
-    return f"{here.strategy}{title} ({here.framework}, {_ranks(here.ranks, kind)}, {state.state}, {step})"
+    ranks = _ranks(here.ranks, kind) + (f" on {' and '.join(here.hosts)}" if here.hosts else "")
+    return f"{here.strategy}{title} ({here.framework}, {ranks}, {state.state}, {step})"
 
 
 def _rank_from(run: Run) -> list[str]:
