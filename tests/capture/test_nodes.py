@@ -73,6 +73,7 @@ def test_the_first_host_of_a_list(names: str, first: str) -> None:
 def test_ranks_are_those_of_all_nodes_and_each_starts_its_share() -> None:
     made = plan("toy", ranks=4, batch_each=(8, 16))
     assert [run.rendezvous for run in made.runs] == ["gpu01:29500", "gpu01:29501"]
+    assert made.notes[0] == "This is node 1 of 2; they meet at gpu01:29500, gpu01:29501."
     asked = from_plain(made.request)
     head = commands.experiment(asked, made.runs[1])
     assert (head.ranks, head.nodes, head.node_rank, list(head.own_ranks)) == (4, 2, 1, [2, 3])

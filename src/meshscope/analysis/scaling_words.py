@@ -33,7 +33,7 @@ def in_short(curve: Curve) -> str:
 
 def _point(curve: Curve, point: Point) -> str:
     if curve.kind == BATCH:
-        return f"{point.global_batch} {rate(point.samples_per_s)} samples/s ({point.speedup:.2f}×)"
+        return f"batch {point.global_batch} {rate(point.samples_per_s)} samples/s ({point.speedup:.2f}×)"
     return f"{counted(point.ranks, 'rank')} {point.efficiency_frac * 100:.0f} %"
 
 

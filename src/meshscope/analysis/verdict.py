@@ -131,8 +131,8 @@ def _stepless(rows: tuple[Row, ...]) -> list[str]:
 
 def _batches(runs: tuple[Run, ...]) -> str:
     batches = {run.experiment.strategy: run.experiment.global_batch for run in runs if run.experiment.global_batch}
-    if len(set(batches.values())) < 2:
-        return ""
+    if len(set(batches.values())) < 2 or all(name.endswith(f" batch {batch}") for name, batch in batches.items()):
+        return ""  # a sweep's names tell it
     return "Global batches differ: " + ", ".join(f"{name} {batch}" for name, batch in batches.items()) + "."
 
 

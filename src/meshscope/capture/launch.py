@@ -65,6 +65,7 @@ def plan(request: Request) -> Plan:
         request=as_plain(settled),
         notes=[
             *notes,
+            *_one_node(request, runs),
             *_changed(request, sweep, runs),
             *_injected(request, sweep, runs),
             *_bound(runs, ranks),
@@ -229,6 +230,14 @@ def _bound(runs: list[PlannedRun], ranks: int) -> list[str]:
         return []
     share = counted(machine.threads_per_rank(ranks), "core")
     return [f"A CPU rank has the share of one of {ranks} ranks in every run: {share}, as far as there are so many."]
+
+
+def _one_node(request: Request, runs: list[PlannedRun]) -> list[str]:
+    """Of several nodes: which one this is, as Slurm may have said it and not a person, and where they meet."""
+    here = request.nodes
+    if here.count == 1:
+        return []
+    return [f"This is node {here.rank} of {here.count}; they meet at {', '.join(run.rendezvous for run in runs)}."]
 
 
 def _refuse_nodes(request: Request, one: Combination) -> None:

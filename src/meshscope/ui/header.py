@@ -47,7 +47,7 @@ def _title(scene: Scene) -> list[Piece]:
 
 
 def subject(scene: Scene) -> str:
-    """``tiny · 4 CPU ranks · batch 32 × 128``."""
+    """``tiny · 4 CPU ranks · batch 32 × 128``; of a sweep ``tiny · 1, 2, 4 CPU ranks · batch 8, 16 × 128``."""
     heads = [run.experiment for run in scene.runs]
     if not heads and scene.plan is None:
         return ""
@@ -60,16 +60,26 @@ def subject(scene: Scene) -> str:
     # How many ranks a JAX process has that was attached to, only its traces tell.
     ranks = (scene.plan.ranks if scene.plan else 0) or max((head.ranks for head in parallel), default=0)
     kind = next(iter(kinds)).upper() + " " if len(kinds) == 1 else ""
-    many = f"{ranks} {kind}rank{'s' if ranks != 1 else ''}" if ranks else ""
+    many = f"{_each(_swept(scene)) or ranks} {kind}rank{'s' if ranks != 1 else ''}" if ranks else ""
     words = [scene.plan.model if scene.plan else heads[0].model, many]
     words[1:1] = [head.title for head in heads if head.strategy and not head.model]
     if parallel and parallel[0].global_batch:
         length = f" × {parallel[0].sequence_length}" if parallel[0].sequence_length else ""
-        words.append(f"batch {parallel[0].global_batch}{length}")
+        words.append(f"batch {_each({head.global_batch for head in parallel})}{length}")
     faults = dict.fromkeys(fault for head in heads for fault in head.faults)
     if faults:
         words.append(f"injected {' and '.join(faults)}")
     return " · ".join(word for word in words if word)
+
+
+def _swept(scene: Scene) -> set[int]:
+    """The numbers of ranks of a sweep; none where all strategies were asked for the same one."""
+    planned = scene.plan.runs if scene.plan else []
+    return {run.ranks for run in planned if run.workload and " ranks " in run.strategy}
+
+
+def _each(numbers: set[int]) -> str:
+    return ", ".join(map(str, sorted(numbers)))
 
 
 def _verdict(scene: Scene, standing: Standing | None) -> str:
