@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 from msgspec import structs
 
-from meshscope.capture import frameworks, machine, own_models, places, scripts
+from meshscope.capture import frameworks, machine, own_models, places, scripts, together
 from meshscope.capture.combinations import Combination, combinations, narrowed, request_of
 from meshscope.capture.frameworks import Framework
 from meshscope.capture.places import default_folder
@@ -44,7 +44,7 @@ def plan(request: Request) -> Plan:
     ranks = max(request.ranks_each, default=request.ranks or default_ranks(found) * request.nodes.count)
     sweep = combinations(request, workloads, ranks)
     for one in sweep:
-        _refuse_nodes(request, one)
+        together.refuse(request, one)
     runs = [
         structs.replace(
             _planned(request, one, found[one.workload.framework]), rendezvous=request.nodes.place_of(number)
@@ -65,7 +65,7 @@ def plan(request: Request) -> Plan:
         request=as_plain(settled),
         notes=[
             *notes,
-            *_one_node(request, runs),
+            *together.notes(request, runs),
             *_changed(request, sweep, runs),
             *_injected(request, sweep, runs),
             *_bound(runs, ranks),
@@ -230,34 +230,6 @@ def _bound(runs: list[PlannedRun], ranks: int) -> list[str]:
         return []
     share = counted(machine.threads_per_rank(ranks), "core")
     return [f"A CPU rank has the share of one of {ranks} ranks in every run: {share}, as far as there are so many."]
-
-
-def _one_node(request: Request, runs: list[PlannedRun]) -> list[str]:
-    """Of several nodes: which one this is, as Slurm may have said it and not a person, and where they meet."""
-    here = request.nodes
-    if here.count == 1:
-        return []
-    return [f"This is node {here.rank} of {here.count}; they meet at {', '.join(run.rendezvous for run in runs)}."]
-
-
-def _refuse_nodes(request: Request, one: Combination) -> None:
-    """InputError for what several nodes cannot do together."""
-    count = request.nodes.count
-    if count == 1:
-        return
-    if one.workload.is_baseline or one.workload.launch != "torchrun":
-        what = "is one device" if one.workload.is_baseline else "runs in one process, on one node"
-        raise InputError(f"{one.name} {what}.", hint=f"Leave it out, or leave --nodes {count} out.")
-    if one.ranks % count:
-        raise InputError(
-            f"{one.name}: {one.ranks} ranks do not divide among {count} nodes.",
-            hint=f"--ranks counts those of all nodes together: use a multiple of {count}.",
-        )
-    if request.is_until_stable:
-        raise InputError(
-            "--until-stable cannot be used with several nodes: each has a supervisor of its own, and all must agree.",
-            hint="Use --steps.",
-        )
 
 
 def _uneven(runs: list[PlannedRun], found: dict[str, Framework]) -> list[str]:
