@@ -210,6 +210,34 @@ def journals(draw: st.DrawFn) -> list[Entry]:
     return found
 
 
+def told(rank: int, number: int, *, at_ms: int = 0, samples: int = 4) -> StepDone:
+    """A step of 100 ms, told when it ended."""
+    start_ms = 100 * number + at_ms
+    start, end = round(start_ms * MS), round((start_ms + 100) * MS)
+    return StepDone(t_ns=end, rank=rank, step=number, start_ns=start, end_ns=end, samples=samples)
+
+
+@pytest.mark.parametrize("many", [0, 10**9])
+def test_a_step_told_twice_by_one_rank_and_never_by_another_is_not_finished(
+    monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    monkeypatch.setattr("meshscope.analysis.steps._MANY", many)
+    entries = [told(rank, number) for number in range(6) for rank in (0, 1) if (number, rank) != (4, 1)]
+    found = _series(run([*entries, told(0, 4, at_ms=5)]).steps)
+    assert found.number.tolist() == [0, 1, 2, 3, 5]
+    assert found.samples.tolist() == [8] * 5
+
+
+@pytest.mark.parametrize("many", [0, 10**9])
+def test_a_step_told_twice_counts_once_as_it_was_told_last(monkeypatch: pytest.MonkeyPatch, many: int) -> None:
+    monkeypatch.setattr("meshscope.analysis.steps._MANY", many)
+    entries = [told(rank, number) for number in range(4) for rank in (0, 1)]
+    found = _series(run([*entries, told(0, 3, at_ms=7, samples=6)]).steps)
+    assert found.number.tolist() == [0, 1, 2, 3]
+    assert found.samples.tolist() == [8, 8, 8, 6 + 4]
+    assert (found.start_ns[3], found.end_ns[3]) == (300 * MS, 407 * MS), "rank 1 began, rank 0 ended last"
+
+
 @given(journals())
 def test_many_rows_are_reduced_rank_by_rank_to_what_a_sort_of_all_gives(entries: list[Entry]) -> None:
     table = run(entries).steps

@@ -31,11 +31,12 @@ class Steps:
     pause in which a profiler stopped) it begins with its earliest rank; steps never overlap, so they add up to wall
     time.
 
-    ``measured`` counts the steps behind median, p95 and throughput: past warm-up (the first two, and any that
-    compiled) and not profiled. Floats are NaN while there are none. ``*_spread`` is half the interquartile
-    range. ``profiled`` and ``profiled_median_ns`` are of warm steps that a profiler touched (``is_profiled``);
-    ``profiler_cost_frac`` is the time profiling added (profiled steps against the median, and stopping) as a share
-    of the run's training time, ``profiled_slowdown_frac`` how much longer a profiled step is.
+    ``measured`` counts the steps behind median, p95 and throughput: past warm-up (the first two, and any that compiled)
+    and not profiled; one that a rank tells twice is as it told it last. Floats are NaN while there are none.
+    ``*_spread`` is half the interquartile range. ``profiled`` and ``profiled_median_ns`` are of warm steps that a
+    profiler touched (``is_profiled``); ``profiler_cost_frac`` is the time profiling added (profiled steps against the
+    median, and stopping) as a share of the run's training time, ``profiled_slowdown_frac`` how much longer a profiled
+    step is.
     ``number``/``duration_ns``/``is_profiled`` are the series to draw, one row per finished step.
     """
 
@@ -187,7 +188,8 @@ def _is_measured(series: _Series, is_warm: npt.NDArray[np.bool_]) -> npt.NDArray
 
 @per_table
 def _series(table: StepTable) -> _Series:
-    """A step is finished when every rank that reports at all has done it."""
+    """A step is finished when every rank that reports at all has done it, however often one of them tells it."""
+    table = _told_once(table)
     alike = _alike(table) if len(table) > _MANY else None
     if alike is not None:
         return _summed_by_rank(table, *alike)
@@ -205,6 +207,12 @@ def _series(table: StepTable) -> _Series:
     return _reduced(table, each, step[starts].astype(np.int32)[done], ranks)
 
 
+def _told_once(table: StepTable) -> StepTable:
+    """Without the earlier tellings of a step that a rank tells again, as one does that was started anew."""
+    is_told_again = (table.step[1:] == table.step[:-1]) & (table.rank[1:] == table.rank[:-1])
+    return table.where(np.append(~is_told_again, True)) if is_told_again.any() else table
+
+
 _MANY = 50_000
 """With more rows than this a sort of all of them is felt."""
 
@@ -219,9 +227,7 @@ def _alike(table: StepTable) -> tuple[npt.NDArray[np.int64], int] | None:
     count = int((ends - begun).min())
     first = table.step[:count]
     is_alike = all(bool((table.step[at : at + count] == first).all()) for at in begun.tolist())
-    # One that is told twice counts twice below.
-    is_told_once = not bool((table.step[1:] == table.step[:-1]).any())
-    return (begun, count) if is_alike and is_told_once else None
+    return (begun, count) if is_alike else None
 
 
 def _summed_by_rank(table: StepTable, begun: npt.NDArray[np.int64], count: int) -> _Series:
