@@ -63,6 +63,19 @@ def test_looking_again_when_nothing_is_new_folds_nothing(tmp_path: Path) -> None
     assert (first.now_ns, second.now_ns) == (2 * S, 3 * S)
 
 
+def test_a_run_that_has_ended_is_the_same_one_each_time_and_both_sides_of_its_end_are_kept(tmp_path: Path) -> None:
+    folder = recording(tmp_path / "r", {"rank0": [done(0, 0, t_s=1), done(1, 0, t_s=2)]})
+    append(folder, "supervisor", [Ended(t_ns=5 * S, outcome="done")])
+    reader = RunReader(folder)
+    whole, before = reader.at(T0 + 9 * S), reader.at(T0 + 3 * S)
+    assert (whole.now_ns, before.now_ns) == (5 * S, 3 * S)
+    assert reader.at(T0 + 20 * S) is whole
+    assert reader.at(T0 + 3 * S) is before
+    assert reader.at(T0 + 4 * S).steps is before.steps
+    append(folder, "rank0", [done(2, 0, t_s=4)])
+    assert len(reader.at(T0 + 9 * S).steps) == 3, "who wrote late is heard"
+
+
 def test_a_trace_is_read_once_and_from_its_announcement_on(tmp_path: Path) -> None:
     folder = recording(tmp_path / "r", {})
     append(folder, "rank0", [written(trace(folder), t_s=3)])

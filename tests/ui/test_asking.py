@@ -37,6 +37,26 @@ async def test_a_question_that_was_answered_is_not_asked_again() -> None:
     assert [answered.strategy for answered in drawn] == ["a", "b"]
 
 
+async def test_what_was_answered_a_little_ago_is_recalled_and_not_asked_again() -> None:
+    asked: list[int] = []
+
+    def question(given: Scene) -> int:
+        asked.append(given.stance.now_unix_ns)
+        return given.stance.now_unix_ns
+
+    asking = Asking(panel(question))
+    for now in (*range(1, 9), 7, 8):
+        given = scene("a", now_unix_ns=now, is_at_end=True)
+        asking.recall(given)
+        if asking.want(given):
+            await asking.ask(lambda _: None)
+        assert asking.answers["a"].answer == now
+    assert asked == list(range(1, 9))
+    first = scene("a", now_unix_ns=1, is_at_end=True)
+    asking.recall(first)
+    assert asking.want(first), "only the last few are kept"
+
+
 async def test_while_one_is_in_flight_only_the_newest_waits() -> None:
     gate = threading.Event()
     asked: list[str] = []

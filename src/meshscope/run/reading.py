@@ -34,6 +34,7 @@ class RunReader:
         self._flights = Flights(folder, self.experiment.t0_unix_ns)
         self._times = Times()
         self._last: tuple[int, Run] | None = None
+        self._whole: tuple[int, Run] | None = None
         self._lock = threading.Lock()
         self._ended = False
 
@@ -51,17 +52,32 @@ class RunReader:
         return self.start_unix_ns + self._times.newest_ns
 
     def at(self, unix_ns: int) -> Run:
-        """What was known at a time; reads what the writers have appended meanwhile."""
+        """What was known at a time; reads what the writers have appended meanwhile.
+
+        One that had ended is the same object each time, so that what was worked out about it holds (see
+        ``analysis.parts``): its ``now_ns`` stays at its last entry.
+        """
         with self._lock:
             self._poll()
             now_ns = unix_ns - self.start_unix_ns
             seen = self._times.upto(now_ns)
-            if self._last is not None and self._last[0] == seen and not self._last[1].refused:
-                run = replace(self._last[1], now_ns=now_ns, skipped_lines=self._feed.skipped)
+            run = self._again(now_ns, seen) or self._fold(now_ns, seen)
+            # A clock that goes back and forth over the end finds both sides of it.
+            if run.ended is not None:
+                self._whole = seen, run
             else:
-                run = self._fold(now_ns, seen)
-            self._last = seen, run
+                self._last = seen, run
             return run
+
+    def _again(self, now_ns: int, seen: int) -> Run | None:
+        """What was folded from the first ``seen`` entries, as of ``now_ns``; None where that is not kept."""
+        kept = next((run for at, run in filter(None, (self._whole, self._last)) if at == seen), None)
+        if kept is None or kept.refused:
+            return None
+        then_ns = now_ns if kept.ended is None else kept.now_ns
+        if (kept.now_ns, kept.skipped_lines) == (then_ns, self._feed.skipped):
+            return kept
+        return replace(kept, now_ns=then_ns, skipped_lines=self._feed.skipped)
 
     def end_unix_ns(self) -> int | None:
         """When the recording ended; None while it goes on. A lost one ends once its silence says so."""
@@ -79,7 +95,7 @@ class RunReader:
             self._ledger.add(fresh)
             self._times.add(entry.t_ns for entry in fresh)
             self._ended = self._ended or any(isinstance(entry, Ended) for entry in fresh)
-            self._last = None
+            self._last = self._whole = None
 
     def _fold(self, now_ns: int, seen: int) -> Run:
         run = self._ledger.run(
@@ -95,4 +111,5 @@ class RunReader:
         ordered = sorted(windows, key=lambda window: (window.rank, window.start_ns, window.source))
         run = replace(run, experiment=counted(run.experiment, ordered))
         records, unread = self._flights.of(self._ledger.until(FlightWritten, now_ns))
-        return replace(run, windows=tuple(ordered), refused=(*refused, *unread), records=records)
+        run = replace(run, windows=tuple(ordered), refused=(*refused, *unread), records=records)
+        return run if run.ended is None else replace(run, now_ns=run.last_entry_ns)

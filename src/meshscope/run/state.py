@@ -33,7 +33,8 @@ class Run:
     """One recording as of ``now_ns`` (its own time). Tuples are sorted by (time, rank).
 
     ``windows`` are the profiled stretches read from native traces, by (rank, start); ``refused`` pairs the
-    path of a trace that could not be read with the reason and a hint. ``ended`` is None while the run goes on, and also
+    path of a trace that could not be read with the reason and a hint. ``now_ns`` of a recording that has ended is
+    ``last_entry_ns``, however much later it is looked at. ``ended`` is None while the run goes on, and also
     for a recording whose supervisor was killed: then ``now_ns`` is far past ``last_entry_ns``. ``skipped_lines`` counts
     the journal's lines that say nothing, or something that cannot be. ``records`` are what files without spans told:
     allocators' snapshots, flight recorders, device logs (whose readings are in ``samples`` too).

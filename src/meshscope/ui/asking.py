@@ -25,6 +25,8 @@ BREATH_S = 0.25
 # What costs more to ask and draw is asked less often, so that a dozen panels leave the cores to the run that they
 # watch; but what is shown stays within a second of what is known.
 _MOST_SHARE, _LONGEST_BREATH_S = 0.003, 0.55
+# A clock that goes back and forth comes to where it was asked before.
+_KEPT = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +55,15 @@ async def in_thread(work: Callable[[], T]) -> T:
 class Asking:
     """The question of one panel, worked out by ``hands``. ``want`` names the newest scene.
 
-    ``drawn_s`` is the CPU time that drawing the newest answer took.
+    ``answers`` has for each strategy the one to show: the newest, or an earlier one that was recalled. ``drawn_s`` is
+    the CPU time that drawing the newest answer took.
     """
 
     def __init__(self, panel: Panel, hands: Hands | None = None) -> None:
         self.panel = panel
         self._hands = hands or Hands()
         self.answers: dict[str, Answered] = {}
+        self._kept: dict[Hashable, Answered] = {}
         self._wanted: tuple[Hashable, Scene] | None = None
         self.drawn_s = 0.0
         self._is_in_flight = False
@@ -80,6 +84,12 @@ class Asking:
     def is_at_rest(self) -> bool:
         """Whether the newest that was wanted has been answered."""
         return not self._is_in_flight and self._wanted is None
+
+    def recall(self, scene: Scene) -> None:
+        """Show the answer to this very question again, where it is one of the last few: then it needs no asking."""
+        found = self._kept.get(self._key(scene))
+        if found is not None:
+            self.answers[scene.selected] = found
 
     def want(self, scene: Scene) -> bool:
         """Take note of a scene. True when a question should be started now (see ``ask``)."""
@@ -103,9 +113,16 @@ class Asking:
                 self._asked_s = time.monotonic()
                 answered = await self._hands.do(lambda key=key, scene=scene: self._answered(key, scene))  # type: ignore[misc]
                 self.answers[scene.selected] = answered
+                self._keep(answered)
                 draw(answered)
         finally:
             self._is_in_flight = False
+
+    def _keep(self, answered: Answered) -> None:
+        self._kept.pop(answered.key, None)
+        while len(self._kept) >= _KEPT:
+            del self._kept[next(iter(self._kept))]
+        self._kept[answered.key] = answered
 
     def _key(self, scene: Scene) -> Hashable:
         # At the end the time itself counts: a run is seen to be lost only by the clock.

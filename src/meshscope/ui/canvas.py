@@ -57,8 +57,7 @@ def changed(old: Sequence[Segment], new: Sequence[Segment]) -> tuple[int, int] |
     width = sum(cell_len(segment.text) for segment in new)
     if width != sum(cell_len(segment.text) for segment in old):
         return start, width
-    kept = _common(_backward(old), _backward(new))
-    return start, max(width - kept, start + 1)
+    return start, max(width - _common_end(old, new), start + 1)
 
 
 def _common(old: Sequence[Segment], new: Sequence[Segment]) -> int:
@@ -74,8 +73,17 @@ def _common(old: Sequence[Segment], new: Sequence[Segment]) -> int:
     return at
 
 
-def _backward(segments: Sequence[Segment]) -> list[Segment]:
-    return [Segment(segment.text[::-1], segment.style) for segment in reversed(segments)]
+def _common_end(old: Sequence[Segment], new: Sequence[Segment]) -> int:
+    """How many cells two lines share from the right."""
+    at = 0
+    for before, after in zip(reversed(old), reversed(new), strict=False):
+        if before == after:
+            at += cell_len(after.text)
+            continue
+        if before.style == after.style:
+            at += cell_len(_prefix(before.text[::-1], after.text[::-1]))
+        break
+    return at
 
 
 def _prefix(one: str, other: str) -> str:

@@ -102,6 +102,7 @@ class Board(Screen[None]):
         self._errands = Errands(self._fail)
         self._views = {panel.name: PanelView(panel, self._hands) for panel in self._panels}
         self._news: set[PanelView] = set()
+        self._is_to_ask = False
 
     # What heirs say
 
@@ -171,11 +172,19 @@ class Board(Screen[None]):
     def _look_at(self, scene: Scene) -> None:
         if not self.children:  # taken down, while a look was under way
             return
+        has_jumped = not scene.stance.goes_on_from(self.scene.stance)
         self.scene = scene
+        self._views[self._panels[0].name].asking.recall(scene.looking_at(""))  # who is selected may depend on it
         self.scene = scene.looking_at(self.selected)
         if not self.is_covered:
+            for view in self._views.values():
+                if not view.panel.is_overall:
+                    view.asking.recall(self.scene)
             self._refresh()
-        self._ask()
+        if has_jumped:
+            self._ask_once_painted()
+        else:
+            self._ask()
 
     def _view(self, panel: Panel) -> PanelView:
         return self._views[panel.name]
@@ -185,6 +194,17 @@ class Board(Screen[None]):
         if self._said[1] and time.monotonic_ns() - self._said[0] > _SAID_NS:
             self._said = (0, "")
             self._refresh_header()
+
+    def _ask_once_painted(self) -> None:
+        """After a key: questions would take the interpreter from the painting of what is known already."""
+        if not self._is_to_ask:
+            self._is_to_ask = True
+            self.call_after_refresh(self._ask_now)
+
+    def _ask_now(self) -> None:
+        self._is_to_ask = False
+        if self.children:
+            self._ask()
 
     def _ask(self) -> None:
         """Put every panel's question that can be seen (and the overall one's, which the header needs).
@@ -213,7 +233,7 @@ class Board(Screen[None]):
     @property
     def is_told(self) -> bool:
         """Whether the newest that was wanted has been answered and drawn."""
-        return not (self._is_asking or self._news)
+        return not (self._is_asking or self._is_to_ask or self._news)
 
     @property
     def _is_asking(self) -> bool:
@@ -408,7 +428,7 @@ class Board(Screen[None]):
         self._picks.clear()
         self._said = (0, "")
         self._refresh()
-        self._ask()
+        self._ask_once_painted()
 
     def action_focus_panel(self, by: int) -> None:
         names = [panel.name for panel in self._shown()]
@@ -451,12 +471,12 @@ class Board(Screen[None]):
         self._focused = name
         self._said = (0, "")  # what was said of an earlier key says nothing of this place
         self._refresh()
-        self._ask()
+        self._ask_once_painted()
 
     def action_maximise(self) -> None:
         self._is_maximised = not self._is_maximised
         self._refresh()
-        self._ask()
+        self._ask_once_painted()
 
     def action_restore(self) -> None:
         if self._is_maximised:
