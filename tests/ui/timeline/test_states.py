@@ -7,11 +7,12 @@ from dataclasses import replace
 import drawn
 import made_spans
 import numpy as np
+import pytest
 from meeting import met, run_of
 
 from meshscope.analysis.lanes import Lanes, lanes
 from meshscope.run import Run
-from meshscope.ui.timeline import listing, ranking, state
+from meshscope.ui.timeline import drawing, listing, ranking, state
 from meshscope.ui.timeline.beginning import begun, carried
 from meshscope.ui.timeline.searching import search
 from meshscope.ui.timeline.state import State
@@ -46,6 +47,25 @@ def late(count: int) -> Run:
 
 def listed(found: Lanes, now: State) -> list[tuple[int, str, str]]:
     return [(lane.rank, lane.role, lane.branch) for lane in listing.visible(found, now)]
+
+
+def test_lanes_are_named_anew_for_another_stretch_or_order_and_not_where_the_cursor_alone_moves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found, now = opened(late(64))
+    now = ranking.sorted_by(found, now, ranking.LATE)
+    rows, written = listing.visible(found, now)[:20], []
+    name = drawing._name
+    monkeypatch.setattr(drawing, "_name", lambda lane, *told: written.append(lane.rank) or name(lane, *told))
+    for there, count in (
+        (now, 20),
+        (state.time_moved(now, 1), 20),
+        (state.zoomed(now, 0.5), 40),
+        (ranking.sorted_by(found, now, ranking.RANK), 60),
+    ):
+        drawing.names(found, rows, there, drawing.place(120))
+        assert len(written) == count
+    assert drawing.names(found, rows, now, drawing.place(120))[0].split()[0] == "63", "who is latest stands first"
 
 
 def on_streams() -> Run:

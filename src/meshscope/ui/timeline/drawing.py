@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -46,17 +47,35 @@ def place(width: int) -> Place:
     return Place(gutter, max(width - gutter - 1, 1))
 
 
-def head(lanes: Lanes, lane: Lane, state: State, placed: Place, look: Look, *, is_here: bool) -> list[Segment]:
-    """The name of a lane: its rank and role, the queue that it is of, or what the ranks are sorted by."""
-    return list(_head(_named(lanes, lane, state, placed), placed.gutter, look, is_here))
+def head(name: str, placed: Place, look: Look, *, is_here: bool) -> list[Segment]:
+    """A lane's name (see :func:`names`) in its gutter."""
+    return list(_head(name, placed.gutter, look, is_here))
 
 
-def _named(lanes: Lanes, lane: Lane, state: State, placed: Place) -> str:
+_newest: WeakKeyDictionary[Lanes, tuple[Hashable, list[str]]] = WeakKeyDictionary()
+
+
+def names(lanes: Lanes, rows: Sequence[Lane], state: State, placed: Place) -> list[str]:
+    """What lanes are called: rank and role, the queue that one is of, or what the ranks are sorted by.
+
+    Those of the last frame where nothing of that is other: most keys move the cursor alone.
+    """
+    has_scores = state.sort != ranking.RANK and placed.gutter > _NARROW
+    told = (state.sort, state.shown[:1], state.view) if has_scores else ()
+    key = (tuple(rows), state.opened, placed.gutter, told)
+    kept = _newest.get(lanes)
+    if kept is None or kept[0] != key:
+        score = _scores(lanes, state) if has_scores else None
+        kept = _newest[lanes] = (key, [_name(lane, state, placed, score) for lane in rows])
+    return kept[1]
+
+
+def _name(lane: Lane, state: State, placed: Place, score: Callable[[int], str] | None) -> str:
     if lane.branch:
         indent = " " if placed.gutter <= _NARROW else "    "
         return f"{indent}└ {_middle_left_out(lane.branch, placed.gutter - 3 - len(indent))}"
-    if lane.role == ALL and state.sort != ranking.RANK and placed.gutter > _NARROW:
-        return f"{lane.rank:>4} {_score(lanes, lane, state)}"
+    if lane.role == ALL and score is not None:
+        return f"{lane.rank:>4} {score(lane.rank)}"
     if placed.gutter <= _NARROW:
         return f"{lane.rank:>4} {_SHORT[lane.role]}"
     is_opened = (lane.rank, lane.role) in state.opened
@@ -72,20 +91,22 @@ def _middle_left_out(name: str, width: int) -> str:
     return clip(name, width - cell_len(tail)) + tail
 
 
-def _score(lanes: Lanes, lane: Lane, state: State) -> str:
-    score_ns = ranking.score_ns(lanes, state, state.sort, lane.rank)
-    if state.sort == ranking.BUSY:
-        return f"{percent(ratio(score_ns, state.view.span_ns))} busy"
-    first = state.shown[0] if state.shown else lane.rank
-    score = time_unit((_first_ns(lanes, state.view, state.sort, first), score_ns)).written(score_ns, _SCORE_DECIMALS)
-    return f"{score} late" if state.sort == ranking.LATE else f"exp. {score}"
+def _scores(lanes: Lanes, state: State) -> Callable[[int], str]:
+    """How the score of a rank is written: in the unit of the first rank's, or in its own where that is longer."""
+    view, sort = state.view, state.sort
+    if sort == ranking.BUSY:
+        return lambda rank: f"{percent(ratio(ranking.score_ns(lanes, state, sort, rank), view.span_ns))} busy"
+    found = lanes.late if sort == ranking.LATE else lanes.exposed
+    first_ns = found[state.shown[0]].within(view.start_ns, view.stop_ns) if state.shown else 0
+    of_first = time_unit((first_ns,))
 
+    def written(rank: int) -> str:
+        score_ns = found[rank].within(view.start_ns, view.stop_ns)
+        unit = of_first if score_ns <= first_ns else time_unit((score_ns,))
+        score = unit.written(score_ns, _SCORE_DECIMALS)
+        return f"{score} late" if sort == ranking.LATE else f"exp. {score}"
 
-@lru_cache(maxsize=4)
-def _first_ns(lanes: Lanes, view: Viewport, sort: str, rank: int) -> int:
-    """The score of the rank that stands first, by which all are written; worked out once for a frame."""
-    found = lanes.late[rank] if sort == ranking.LATE else lanes.exposed[rank]
-    return found.within(view.start_ns, view.stop_ns)
+    return written
 
 
 @lru_cache(maxsize=4096)

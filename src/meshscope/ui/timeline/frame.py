@@ -138,7 +138,8 @@ def _lane_strips(
         if lane is mine:
             _show_cursor(lanes, state, found[at])
     end = Segment(" ", styles(look)["text"])
-    heads = (drawing.head(lanes, lane, state, placed, look, is_here=lane is mine) for lane in rows)
+    names = drawing.names(lanes, rows, state, placed)
+    heads = (drawing.head(name, placed, look, is_here=lane is mine) for name, lane in zip(names, rows, strict=True))
     width = placed.gutter + placed.columns + 1
     return [Strip([*head, *row, end], width) for head, row in zip(heads, segments(found, look), strict=True)]
 
