@@ -13,6 +13,7 @@ from meshscope.intervals import (
     covered_ns,
     difference,
     intersection,
+    together,
     union,
     window,
 )
@@ -97,3 +98,10 @@ def test_what_pairs_have_in_common_is_added_up_in_one_go(drawn: list[tuple[Pairs
     ones, others = ([intervals(pair[which]) for pair in drawn] for which in (0, 1))
     each = (intersection(one, other).total_ns for one, other in zip(ones, others, strict=True))
     assert common_ns(ones, others) == sum(each)
+
+
+@given(st.lists(pairs, max_size=5))
+def test_several_together_are_all_of_their_points(drawn: list[Pairs]) -> None:
+    found = together([intervals(one) for one in drawn])
+    assert is_canonical(found)
+    assert ticks(found) == set().union(*map(drawn_ticks, drawn))

@@ -71,6 +71,14 @@ def union(start_ns: Ns, end_ns: Ns) -> Intervals:
     return Intervals(start_ns[begins[:-1]], end_ns[begins[1:]])
 
 
+def together(parts: Sequence[Intervals]) -> Intervals:
+    """The points in any of several: one union, whatever their number."""
+    some = [part for part in parts if len(part)]
+    if len(some) < 2:
+        return some[0] if some else EMPTY
+    return union(np.concatenate([part.start_ns for part in some]), np.concatenate([part.end_ns for part in some]))
+
+
 def intersection(a: Intervals, b: Intervals) -> Intervals:
     """The points in both."""
     if not len(a) or not len(b):

@@ -13,6 +13,7 @@ import crowd
 import numpy as np
 import pytest
 
+from meshscope.analysis import fsdp, waiting
 from meshscope.run import Gallery, Run
 from meshscope.ui.look import Depth, Look
 from meshscope.ui.panel import Frame
@@ -181,6 +182,25 @@ def test_what_was_folded_into_a_cell_is_said(frame: str) -> None:
 def grown(run: Run) -> Run:
     """The run a moment later: nothing that was worked out about the run as a whole holds any more."""
     return replace(run, steps=run.steps.where(np.arange(len(run.steps))), now_ns=run.now_ns + 1)
+
+
+def test_what_windows_alone_tell_is_not_looked_for_again_once_there_are_more_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def counted(module: Any, name: str) -> None:
+        found = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *args, **named: asked.append(name) or found(*args, **named))
+
+    counted(fsdp, "host_named")
+    counted(waiting, "charges")
+    run = crowd.crowd("node", 64, traced=20)
+    for expected in ({"host_named", "charges"}, set()):
+        run = grown(run)
+        asked.clear()
+        PANELS["findings"].question(Scene(None, (run,), Stance(), run.name))
+        assert set(asked) == expected
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meshscope.analysis.host_activity import host_named
-from meshscope.analysis.parts import per_run, per_window
+from meshscope.analysis.parts import per_run, per_window, per_windows
 from meshscope.analysis.phase_names import BACKWARD, PHASES
 from meshscope.analysis.phases import phase_of
 from meshscope.analysis.places import around, places
@@ -195,11 +195,13 @@ def exposed(window: Window) -> Intervals:
     return difference(own, window.spans.busy(Kind.COMPUTE))
 
 
+@per_windows
 def is_fsdp1(run: Run) -> bool:
     """Whether a trace shows a model that FullyShardedDataParallel wraps, the older way."""
     return any(bool(host_named(window.spans, _FSDP1.match).any()) for window in run.windows)
 
 
+@per_windows
 def doubts(run: Run) -> tuple[tuple[str, str], ...]:
     """Why modules are not known although FSDP is there."""
     for window in run.windows:

@@ -33,7 +33,7 @@ from meshscope.analysis.pipeline import is_pipeline
 from meshscope.analysis.slow_steps import FEWEST
 from meshscope.analysis.standing import shares_cores
 from meshscope.analysis.steps import steps
-from meshscope.analysis.waiting import RankWait, Waiting, WindowWaits, charges, waiting
+from meshscope.analysis.waiting import RankWait, Waiting, WindowWaits, waiting
 from meshscope.intervals import EMPTY, Intervals, difference
 from meshscope.run import Run
 from meshscope.spans import Kind, Window
@@ -147,7 +147,7 @@ def _most_ns(found: Waiting) -> Counter[int]:
     """By rank the longest that any one rank waits for it, added up over calls: the mean of those that do is no more."""
     by_waiter: dict[int, Counter[int]] = defaultdict(Counter)
     for window, waits in found.windows.items():
-        by_waiter[window.rank].update(charges(waits))
+        by_waiter[window.rank].update(waits.charged)
     most_ns: Counter[int] = Counter()
     for waiter, charged in by_waiter.items():
         for rank, wait_ns in charged.items():

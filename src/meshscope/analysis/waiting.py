@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +46,11 @@ class WindowWaits:
     ranks: Small
     step: Ints
     clock: Clock = CLOCK
+
+    @cached_property
+    def charged(self) -> dict[int, int]:
+        """What all of the spans waited, by the rank for which they did; see :func:`charges`."""
+        return charges(self)
 
     def waiting(self, rows: npt.NDArray[np.bool_]) -> Intervals:
         """The time in which some of the spans wait and none of them transfers."""
@@ -245,7 +251,7 @@ def _ranks(waits: dict[int, WindowWaits]) -> tuple[RankWait, ...]:
     """By rank, from the waits of each."""
     charged: Counter[int] = Counter()
     for one in waits.values():
-        charged.update(charges(one))
+        charged.update(one.charged)
     return tuple(_rank(rank, waits[rank], charged[rank]) for rank in sorted(waits))
 
 

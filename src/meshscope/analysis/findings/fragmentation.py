@@ -64,14 +64,14 @@ def _snapshots(run: Run) -> Iterator[_Lost]:
 
 
 def _counters(run: Run) -> Iterator[_Lost]:
-    for rank in np.unique(run.steps.rank).tolist():
+    told = (run.steps.reserved_bytes >= 0) & (run.steps.peak_bytes >= 0)
+    for rank in np.unique(run.steps.rank[told]).tolist():
         table = run.steps.of(rank)
         mine = (table.reserved_bytes >= 0) & (table.peak_bytes >= 0)
-        if mine.any():
-            reserved, peak = int(table.reserved_bytes[mine].max()), int(table.peak_bytes[mine].max())
-            words = f"{_who(rank)}{size(reserved)} reserved, of which at most {size(peak)} were allocated at once; "
-            words += f"{percent((reserved - peak) / max(reserved, 1))} of the reserved were of no use"
-            yield _Lost(rank, reserved - peak, reserved, words)
+        reserved, peak = int(table.reserved_bytes[mine].max()), int(table.peak_bytes[mine].max())
+        words = f"{_who(rank)}{size(reserved)} reserved, of which at most {size(peak)} were allocated at once; "
+        words += f"{percent((reserved - peak) / max(reserved, 1))} of the reserved were of no use"
+        yield _Lost(rank, reserved - peak, reserved, words)
 
 
 def _who(rank: int) -> str:

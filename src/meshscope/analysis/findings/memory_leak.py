@@ -88,15 +88,16 @@ def _all(run: Run) -> Iterator[_Series]:
     for entry in run.traces:
         written.setdefault(entry.rank, []).append(entry)
     first = int(table.step.min()) + WARM_UP_STEPS if len(table) else 0
-    for rank in np.unique(table.rank).tolist():
-        own = table.of(rank)
-        is_warm = own.step >= first
-        allocated_bytes = own.allocated_bytes[is_warm & (own.allocated_bytes >= 0)]
-        if len(allocated_bytes):
-            held = allocated_bytes.astype(np.float64)
+    is_warm = table.step >= first
+    told = set(np.unique(table.rank[is_warm & (table.allocated_bytes >= 0)]).tolist())
+    for rank in np.unique(table.rank[is_warm]).tolist():
+        if rank in told:
+            own = table.of(rank)
+            held = own.allocated_bytes[(own.step >= first) & (own.allocated_bytes >= 0)].astype(np.float64)
             yield _Series(rank, held, len(held), "allocated", 0.05, 32_000_000, held)
-        elif is_warm.any() and _has_grown(run, rank):
-            yield _resident(run, rank, own, is_warm, _profiled(own, written.get(rank, [])))
+        elif _has_grown(run, rank):
+            own = table.of(rank)
+            yield _resident(run, rank, own, own.step >= first, _profiled(own, written.get(rank, [])))
 
 
 def _has_grown(run: Run, rank: int) -> bool:

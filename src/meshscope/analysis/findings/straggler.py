@@ -8,6 +8,8 @@ where the journal shows it, what the rank is longer at its own work, of a usual 
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from meshscope.analysis.findings.rule import Cost, Finding, Rule, part, per_step
 from meshscope.analysis.findings.whole import all_traced, usual_step
 from meshscope.analysis.lateness import Pattern, lateness, pattern
@@ -16,7 +18,7 @@ from meshscope.analysis.standing import device_kind
 from meshscope.analysis.stragglers import Straggler, held_up, stragglers
 from meshscope.analysis.waiting import waiting
 from meshscope.analysis.waiting_words import extra_words, journal_words
-from meshscope.intervals import Intervals
+from meshscope.intervals import Intervals, together
 from meshscope.run import Run
 from meshscope.spans import Window
 from meshscope.units import counted, duration, duration_of, percent, ratio
@@ -83,12 +85,12 @@ def _machine(members: list[Straggler], seen: Pattern, run: Run) -> Finding:
 
 def _held_up_together(ranks: tuple[int, ...], run: Run) -> dict[Window, Intervals]:
     """When windows of all other ranks wait for one of these and compute nothing."""
-    lost: dict[Window, Intervals] = {}
+    held: dict[Window, list[Intervals]] = defaultdict(list)
     for rank in ranks:
         for window, idle in held_up(rank, waiting(run)).items():
             if window.rank not in ranks:
-                lost[window] = lost[window] | idle if window in lost else idle
-    return lost
+                held[window].append(idle)
+    return {window: together(each) for window, each in held.items()}
 
 
 def _longer(one: Straggler, run: Run) -> str:
