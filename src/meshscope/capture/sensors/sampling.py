@@ -34,7 +34,7 @@ class Sampling:
         self._thread.join(_PARTING_S)
 
     def _run(self) -> None:
-        gpus = nvml.opened()
+        gpus = nvml.opened(self._pids)
         sources: list[Source] = [Host(self._pids), *([gpus] if gpus else [])]
         due_s = time.monotonic() + EVERY_S / 2
         while not self._is_over.wait(max(0.0, due_s - time.monotonic())):
