@@ -48,6 +48,20 @@ KINDS: dict[str, Kind] = {
         "step",
         10.0,
     ),
+    "rank-crash": Kind(
+        "rank crash at step {amount}",
+        "rank {rank}'s process ends with exit code 70 in that step, without a word to the others",
+        "step",
+        10.0,
+        dict.fromkeys(("dp", *_JAX), "one process drives all its devices, and ends with all of them"),
+    ),
+    "slow-link": Kind(
+        "slow link of {amount} Mbit/s",
+        "what rank {rank} sends to the others passes at no more than that",
+        "Mbit",
+        200.0,
+        _SINGLES | dict.fromkeys(_JAX, "its devices are in one process, with no link between them that can be slowed"),
+    ),
     "unsynced-gradients": Kind(
         "unsynced gradients",
         "gradients are not averaged, so that every rank trains a model of its own",
@@ -135,8 +149,10 @@ def refuse_misfits(inject: str, strategy: str, ranks: int, *, steps: int, micro_
             why = "it runs on one rank, and the fault lies between ranks"
         if why:
             raise OptionError(f"{name} makes no sense in {strategy}: {why}.", _hint(name))
-    if found.get("hang", 0) >= steps:
-        raise OptionError(f"A hang at step {found['hang']:g} is past the last step, {steps - 1}.", "Use more --steps.")
+    for name in ("hang", "rank-crash"):
+        if found.get(name, 0) >= steps:
+            said = f"{name}:{found[name]:g} is past the last step, {steps - 1}."
+            raise OptionError(said, "Use more --steps.")
     if "ragged-batch" in found and micro_samples < 2:
         raise OptionError(
             "A rank with one sample in a micro-batch cannot do with fewer.", "Use a --batch twice as large."

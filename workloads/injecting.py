@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from breaking import SlowLink, crash
 from faults import faults
 from options import Options
 
@@ -34,6 +35,9 @@ class TorchFaults:
         self._device = device
         self._is_last = int(os.environ.get("RANK", "0")) == int(os.environ.get("WORLD_SIZE", "1")) - 1
         self._kept: list[torch.Tensor] = []
+        self._link = (
+            SlowLink(self._asked["slow-link"], device) if "slow-link" in self._asked and self._is_last else None
+        )
         self._work_s = self._calibrated() if "straggler" in self._asked else 0.0
         if self.is_unsynced:
             model.require_backward_grad_sync = False  # What DDP's no_sync() does, for good.
@@ -56,6 +60,10 @@ class TorchFaults:
             self._kept.append(torch.ones(size, device=self._device))
         if "straggler" in self._asked and self._is_last:
             self._work(self._asked["straggler"] / 1000)
+        if self._link is not None:
+            self._link.slow_down()
+        if self._asked.get("rank-crash") == step and self._is_last:
+            crash(step)
         if self._asked.get("hang") == step and self._is_last:
             self._hang()
 

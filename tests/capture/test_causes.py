@@ -64,6 +64,13 @@ def test_the_last_lines_leave_out_what_the_profiler_says_of_itself(tmp_path: Pat
     assert len(causes.last_lines(tmp_path / "rank0.txt")) == 8
 
 
+def test_a_rank_that_ended_without_an_exception_is_named_with_its_code_and_its_last_line(tmp_path: Path) -> None:
+    (tmp_path / "launcher.txt").write_text("rank : 1 (local_rank: 1)\n  exitcode : 70 (pid: 12)\n")
+    (tmp_path / "rank1.txt").write_text("rank 1 of 2 trains\nfatal: no more\n")
+    why = causes.ended(Roster(tmp_path, 2), tmp_path, 1).why
+    assert why == "rank 1: it ended with exit code 70; its last line: fatal: no more"
+
+
 def _roster(tmp_path: Path, *entries: object) -> Roster:
     for entry in entries:
         journal = Journal(tmp_path, f"rank{entry.rank}", t0_unix_ns=0)

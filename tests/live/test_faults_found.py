@@ -55,6 +55,7 @@ CASES = (
         for strategy in ("ddp", "fsdp", "pp-1f1b", "pmap")
     ),
     Case("ddp", "small-buckets", "small-collectives"),
+    *(Case(strategy, "slow-link", "slow-link", ()) for strategy in ("ddp", "fsdp")),
 )
 
 
@@ -118,6 +119,16 @@ def test_a_fault_is_found_live_in_the_analysis_and_in_a_replay(case: Case, tmp_p
     last = [one for one in analyzed(tmp_path)[case.strategy] if one["code"] == case.code]
     assert last
     assert named[-1].title in replayed(tmp_path)
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "pp-1f1b"])
+def test_a_rank_that_crashes_ends_the_run_with_its_exit_code_and_last_line(strategy: str, tmp_path: Path) -> None:
+    line = [*MESHSCOPE, "run", strategy, "--ranks", "2", "--out", "r", "--headless", "--inject", "rank-crash:6"]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert done.returncode == 1, done.stdout
+    why = "rank 1: it ended with exit code 70; its last line: fatal: rank-crash was asked for at step 6, exit code 70"
+    assert f"{strategy} failed: {why}" in done.stderr
+    assert why in " ".join(replayed(tmp_path).split())
 
 
 def test_a_clean_run_of_all_strategies_has_no_finding_at_any_time(tmp_path: Path) -> None:

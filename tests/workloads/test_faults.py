@@ -25,6 +25,8 @@ ABLE = {
     "slow-input": EVERYWHERE,
     "memory-leak": EVERYWHERE,
     "hang": PARALLEL,
+    "rank-crash": TORCH | {"torch-single", "jax-single"},
+    "slow-link": TORCH,
     "unsynced-gradients": {"ddp", "zero1", "tp", "cp", "ep", "pmap", "shard-map", "jax-ep"},
     "ragged-batch": REPLICAS,
     "same-key": (TORCH - PIPELINES) | {"pmap", "shard-map", "shard-map-fsdp", "jax-ep"},
@@ -52,6 +54,8 @@ def test_faults_have_amounts_of_their_own_and_several_may_be_asked_for(workload:
         ("memory-leak:inf", "a number of MiB above 0"),
         ("hang:2.5", "a step's number"),
         ("hang:-1", "a step's number"),
+        ("rank-crash:-1", "a step's number"),
+        ("slow-link:0", "a number of Mbit above 0"),
         ("new-lengths:0", "a whole number of steps above 0"),
         ("new-lengths:2.5", "a whole number of steps above 0"),
         ("same-key:3", "takes no amount"),
@@ -91,7 +95,7 @@ def test_a_fault_that_a_strategy_cannot_have_is_refused(workload: Import, fault:
 
 def test_faults_between_ranks_are_refused_where_there_is_one_rank(workload: Import) -> None:
     options = workload("options")
-    for fault in ABLE.keys() - {"slow-input", "memory-leak", "new-lengths"}:
+    for fault in ABLE.keys() - {"slow-input", "memory-leak", "new-lengths", "rank-crash"}:
         with pytest.raises(options.OptionError, match="one rank"):
             options.check(options.parse(["--inject", fault]), 1, "ddp")
 
@@ -101,6 +105,8 @@ def test_a_hang_past_the_end_and_a_batch_too_small_to_be_ragged_are_refused(work
     with pytest.raises(options.OptionError, match="past the last step, 4"):
         options.check(options.parse(["--inject", "hang:5", "--steps", "5"]), 2, "ddp")
     options.check(options.parse(["--inject", "hang:4", "--steps", "5"]), 2, "ddp")
+    with pytest.raises(options.OptionError, match="rank-crash:5 is past the last step, 4"):
+        options.check(options.parse(["--inject", "rank-crash:5", "--steps", "5"]), 2, "ddp")
     with pytest.raises(options.OptionError, match="one sample"):
         options.check(options.parse(["--inject", "ragged-batch", "--batch", "2"]), 2, "ddp")
 

@@ -54,13 +54,19 @@ def ended(roster: Roster, logs: Path, launcher_code: int) -> Ended:
     deaths = _deaths(roster, logs)
     if deaths:
         death = first(deaths)
-        return Ended(t_ns=0, outcome="failed", rank=death.rank, why=f"rank {death.rank}: {death.text}")
+        said = "" if death.why else _last_said(logs / f"rank{death.rank}.txt")
+        return Ended(t_ns=0, outcome="failed", rank=death.rank, why=f"rank {death.rank}: {death.text}{said}")
     if launcher_code == 0 or roster.is_over:
         return Ended(t_ns=0, outcome="done")
     last = "; ".join(last_lines(logs / "launcher.txt")[-1:])
     return Ended(
         t_ns=0, outcome="failed", why=f"the launcher: {code_text(launcher_code)}" + (f" ({last})" if last else "")
     )
+
+
+def _last_said(log: Path) -> str:
+    """What a rank that ended without an exception wrote last."""
+    return "".join(f"; its last line: {line.strip()}" for line in last_lines(log)[-1:])
 
 
 def first(deaths: list[Death]) -> Death:

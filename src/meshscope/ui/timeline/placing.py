@@ -14,7 +14,7 @@ from meshscope.ui.timeline.state import State, gone
 
 _EXPOSED = (
     "exposed-tail", "no-overlap", "small-collectives", "collectives-differ", "synchronous-collectives",
-    "synced-accumulation", "root-resharded", "exposed-gathers",
+    "synced-accumulation", "root-resharded", "exposed-gathers", "slow-link",
 )  # fmt: skip
 _OTHERS_WAIT = ("straggler", "uneven-stages", "ragged-batch", "memory-imbalance")
 _IDLE = ("host-bound", "launch-bound", "input-bound")
