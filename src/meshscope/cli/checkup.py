@@ -13,6 +13,9 @@ from importlib import metadata
 
 from meshscope import config, discovery
 from meshscope.capture.frameworks import PACKAGES, missing, probe
+from meshscope.capture.sensors import Readings, Source
+from meshscope.capture.sensors import amd as amd_sensors
+from meshscope.capture.sensors import tpu as tpu_sensors
 from meshscope.units import counted, printable
 
 
@@ -34,6 +37,8 @@ def checkup() -> tuple[Finding, ...]:
         python(),
         *frameworks,
         nvml(gpus),
+        amd(),
+        tpu(),
         cores(),
         loopback(),
         workloads(),
@@ -89,6 +94,28 @@ def nvml(gpus: tuple[str, ...] | None) -> Finding:
             "nvml", "warning", "no NVIDIA driver: CPU ranks only, no GPU sensors", "nothing, on a CPU machine"
         )
     return Finding("nvml", "ok", f"{len(gpus)} GPUs: {printable(', '.join(gpus))}")
+
+
+def amd() -> Finding:
+    return _sensors("amd", "no AMD driver", amd_sensors.opened())
+
+
+def tpu() -> Finding:
+    return _sensors("tpu", "no TPU", tpu_sensors.opened())
+
+
+def _sensors(subject: str, absent: str, source: Source | None) -> Finding:
+    """What a source of readings says of its devices when it is asked once."""
+    if source is None:
+        return Finding(subject, "ok", absent)
+    readings = Readings()
+    source.read(readings)
+    source.close()
+    whole = [why for _, field, why in readings.failed if field == "everything"]
+    if whole:
+        return Finding(subject, "warning", printable(whole[0]), f"pip install 'meshscope[{subject}]', if it is missing")
+    said = f"{counted(len(readings.values), 'device')} with sensors"
+    return Finding(subject, "ok", said if readings.values else "its sensors answer while a run holds the chips")
 
 
 def cores() -> Finding:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from meshscope.capture.sensors import Readings, Source, nvml
+from meshscope.capture.sensors import Readings, Source, amd, nvml, tpu
 from meshscope.capture.sensors.host import Host
 from meshscope.recording.entries import Sampled, SensorFailed
 from meshscope.recording.journal import Journal
@@ -34,8 +34,8 @@ class Sampling:
         self._thread.join(_PARTING_S)
 
     def _run(self) -> None:
-        gpus = nvml.opened(self._pids)
-        sources: list[Source] = [Host(self._pids), *([gpus] if gpus else [])]
+        accelerators = (nvml.opened(self._pids), amd.opened(), tpu.opened())
+        sources: list[Source] = [Host(self._pids), *(one for one in accelerators if one is not None)]
         due_s = time.monotonic() + EVERY_S / 2
         while not self._is_over.wait(max(0.0, due_s - time.monotonic())):
             beat(sources, self._journal)
