@@ -17,7 +17,7 @@ from meshscope.analysis.ddp import ddp
 from meshscope.analysis.findings import findings, rules
 from meshscope.analysis.findings.profiler_expensive import FEWEST_STEPS
 from meshscope.analysis.findings.ranks_drift import holds_replicas
-from meshscope.analysis.findings.slow_link import why_not
+from meshscope.analysis.findings.slow_link import is_in_one_process, why_not
 from meshscope.analysis.findings.small_collectives import shares_matrices
 from meshscope.analysis.flight import flight
 from meshscope.analysis.fsdp import doubts, fsdp
@@ -112,7 +112,7 @@ def _collectives(run: Run) -> str:
 
 
 def _carried(run: Run) -> str:
-    return _collectives(run) or why_not(run) or ("" if waiting(run).matched else "no collective met its peers' traces")
+    return _collectives(run) or why_not(run)
 
 
 def _overlapping(run: Run) -> str:
@@ -236,6 +236,10 @@ def _one_rank(run: Run) -> str:
     return "one rank" if run.experiment.ranks == 1 and len({window.rank for window in run.windows}) < 2 else ""
 
 
+def _without_link(run: Run) -> str:
+    return _one_rank(run) or ("the devices are in one process" if is_in_one_process(run) else "")
+
+
 def _in_line(run: Run) -> str:
     return _one_rank(run) or (_UNLIKE if is_pipeline(run) else "")
 
@@ -300,7 +304,7 @@ _RULES = {
     "recompilation-storm": _Needs("compiling again and again", _compiled),
     "root-resharded": _Needs("FSDP's root gathered twice", partial(_of_modules, _collectives), "torch", _no_fsdp),
     "same-key": _Needs("the same random numbers on all ranks", _random, elsewhere=_one_rank),
-    "slow-link": _Needs("a slow link", _carried, elsewhere=_one_rank),
+    "slow-link": _Needs("a slow link", _carried, elsewhere=_without_link),
     "small-collectives": _Needs("many small collectives", _collectives, elsewhere=_layer_by_layer),
     "straggler": _Needs("late ranks", _late, elsewhere=_in_line),
     "synced-accumulation": _Needs("gradients reduced in every micro-batch", _collectives, "torch", _no_ddp),

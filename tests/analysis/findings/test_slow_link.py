@@ -10,6 +10,7 @@ import pytest
 from asked import codes, only, said
 from meeting import MS, run_of, window
 
+from meshscope.analysis.looked_for import JUDGED, UNTOLD, looked_for
 from meshscope.run import Run
 
 SIZE_BYTES = 2_500_000
@@ -70,3 +71,13 @@ def test_fast_few_small_and_crowded_calls_are_no_finding(clean: Run) -> None:
 
 def test_cpu_ranks_with_a_core_each_can_have_one() -> None:
     assert "slow-link" in codes(reduced([100] * 3, kind="cpu"))
+
+
+def test_too_few_large_calls_are_not_good_news() -> None:
+    told = {calls: _looked_for(reduced([15] * calls)) for calls in (2, 3)}
+    assert told[2] == (UNTOLD, "fewer than 6 matched calls of a megabyte or more")
+    assert told[3] == (JUDGED, "")
+
+
+def _looked_for(of: Run) -> tuple[str, str]:
+    return next((one.state, one.why) for one in looked_for(of) if one.code == "slow-link")

@@ -22,6 +22,7 @@ from meshscope.analysis.bandwidth import bus_factor
 from meshscope.analysis.calls import SYNCHRONIZING
 from meshscope.analysis.findings.rule import Finding, Rule, part
 from meshscope.analysis.findings.whole import traced_step
+from meshscope.analysis.parts import per_run
 from meshscope.analysis.standing import device_kind
 from meshscope.analysis.waiting import WindowWaits, waiting
 from meshscope.analysis.wall_time import moved
@@ -53,24 +54,34 @@ class _Moved:
 def slow_link(run: Run) -> tuple[Finding, ...]:
     if why_not(run):
         return ()
+    found = (_finding(group, parts, run) for group, parts in _groups(run).items())
+    return tuple(one for one in found if one is not None)
+
+
+def why_not(run: Run) -> str:
+    """Why a slow link could not be told; "" where it can."""
+    if is_in_one_process(run):
+        return "the devices are in one process, without a link"
+    if device_kind(run) == "cpu" and run.experiment.cores < run.experiment.ranks:
+        return "CPU ranks outnumber the cores that are known, and transfer when it is their turn"
+    most = max((sum(one.calls for one in parts) for parts in _groups(run).values()), default=0)
+    return "" if most >= FEWEST_CALLS else f"fewer than {FEWEST_CALLS} matched calls of a megabyte or more"
+
+
+def is_in_one_process(run: Run) -> bool:
+    return run.experiment.framework == "jax" and device_kind(run) == "cpu"
+
+
+@per_run
+def _groups(run: Run) -> dict[str, list[_Moved]]:
+    """By process group, its large calls in each window in which some met those of all its ranks."""
     waits = waiting(run).windows
     groups: dict[str, list[_Moved]] = defaultdict(list)
     for window in run.windows:
         if window in waits:
             for group, one in _moved(window, waits[window]).items():
                 groups[group].append(one)
-    return tuple(found for group, parts in groups.items() if (found := _finding(group, parts, run)) is not None)
-
-
-def why_not(run: Run) -> str:
-    """Why a slow link could not be told from slow ranks; "" where it can."""
-    if device_kind(run) != "cpu":
-        return ""
-    if run.experiment.framework == "jax":
-        return "the devices are in one process, without a link"
-    if run.experiment.cores < run.experiment.ranks:
-        return "CPU ranks outnumber the cores that are known, and transfer when it is their turn"
-    return ""
+    return groups
 
 
 def _moved(window: Window, waits: WindowWaits) -> dict[str, _Moved]:
@@ -106,7 +117,7 @@ def _factor(window: Window, row: int, ranks: int) -> float:
 def _finding(group: str, parts: list[_Moved], run: Run) -> Finding | None:
     calls = sum(one.calls for one in parts)
     fastest = max(one.bytes_per_s for one in parts)
-    if calls < FEWEST_CALLS or not fastest < SLOWEST_BYTES_PER_S:
+    if calls < FEWEST_CALLS or not 0 < fastest < SLOWEST_BYTES_PER_S:
         return None
     transfer_ns = sum(one.transfer_ns for one in parts)
     at_least_ns = sum(one.carried_bytes for one in parts) / SLOWEST_BYTES_PER_S * NS_PER_S
