@@ -113,7 +113,11 @@ def _watch() -> None:
         return
     _say(f"started: {sys.executable}")
     sys.meta_path.insert(0, _Places(os.environ["MESHSCOPE_SOURCE"], os.environ["MESHSCOPE_PACKAGES"]))
-    told = {"torch": lambda: _begin("torch"), "jax": lambda: _begin("jax")}
+    told = {
+        "torch": lambda: _begin("torch"),
+        "jax": lambda: _begin("jax"),
+        "deepspeed.runtime.engine": lambda: _begin("deepspeed"),
+    }
     sys.meta_path.insert(0, _Imports(told))
 
 

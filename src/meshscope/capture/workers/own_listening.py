@@ -9,15 +9,25 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from meshscope import marking
-from meshscope.capture.workers.own_rank import harmless
+from meshscope.capture.workers import own_engine
+from meshscope.capture.workers.own_rank import harmless, say
 from meshscope.capture.workers.own_torch import TorchSteps
+
+_listening: list[Listening] = []
 
 
 def begin() -> None:
     """Listen to the optimizers of this process, and to those of a child that is forked from it."""
     listening = Listening()
     listening.listen()
+    _listening.append(listening)
     os.register_at_fork(after_in_child=listening.renew)
+
+
+def begin_engines() -> None:
+    """Listen to DeepSpeed's engines as well, which the script has just loaded."""
+    for listening in _listening:
+        listening.follow_engines()
 
 
 class Listening:
@@ -41,6 +51,19 @@ class Listening:
 
     def _after(self, optimizer: torch.optim.Optimizer) -> None:
         self._watch.after(optimizer)
+
+    def _updates(self) -> None:
+        self._watch.updates()
+
+    def _updated(self) -> None:
+        self._watch.updated()
+
+    def follow_engines(self) -> None:
+        """An engine's update is a step, however often it calls its optimizer."""
+        updates = harmless(self._updates, on_failure=self.stop)
+        updated = harmless(self._updated, on_failure=self.stop)
+        if not own_engine.follow(updates, updated):
+            say("note: DeepSpeed's engine is not as known: its optimizer's steps are counted")
 
     def stop(self) -> None:
         """Something failed: never again."""

@@ -43,6 +43,10 @@ def begin(framework: str) -> None:
         from meshscope.capture.workers import own_listening
 
         own_listening.begin()
+    elif framework == "deepspeed":
+        from meshscope.capture.workers import own_listening
+
+        own_listening.begin_engines()
     else:
         from meshscope.capture.workers import own_jax
 

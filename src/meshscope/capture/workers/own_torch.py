@@ -46,6 +46,7 @@ class TorchSteps(OwnSteps):
         self._profile: TorchProfile | None = None
         self._is_after_window = self._has_compiled = False
         self._around: Around | None = None
+        self._has_engine = False
 
     # The optimizers' hooks
 
@@ -66,11 +67,20 @@ class TorchSteps(OwnSteps):
 
     def after(self, optimizer: torch.optim.Optimizer) -> None:
         """An optimizer's step is over, but for the end of torch's own record of it."""
-        if self.is_marked or self._leader is None or self._leader() is not optimizer:
+        if self.is_marked or self._has_engine or self._leader is None or self._leader() is not optimizer:
             return
         if self._around is not None and self._around.is_of_use:
             self._around.is_due = True
         else:
+            self.turned()
+
+    def updates(self) -> None:
+        """An engine begins an update: it tells the steps from here on, and its optimizers do not."""
+        self._has_engine = True
+
+    def updated(self) -> None:
+        """An engine has made an update."""
+        if not self.is_marked:
             self.turned()
 
     def _passed(self) -> None:
@@ -177,7 +187,7 @@ class TorchSteps(OwnSteps):
 
     def _surround(self) -> None:
         leader = self._leader() if self._leader is not None else None
-        if leader is not None and not self.is_marked:
+        if leader is not None and not (self.is_marked or self._has_engine):
             self._around = Around(leader, harmless(self._passed, on_failure=self.drop))
 
     def _close_window(self, *, ends_step: bool) -> None:
