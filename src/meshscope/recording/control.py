@@ -14,12 +14,14 @@ import msgspec
 
 from meshscope.recording.layout import CONTROL, write_whole
 
+STAND = "stand"
 _TICK_NS = 100_000_000
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``what``: ``stop`` (end the whole run), ``profile`` (one extra window now); to the ranks ``window``, ``until``
-    (steps below ``end_step`` may begin) and ``end`` (those from ``end_step`` on never will).
+    (steps below ``end_step`` may begin), ``end`` (those from ``end_step`` on never will) and ``stand`` (tell where you
+    stand).
 
     A window is steps [first_step, end_step), after ``warmup`` steps that the profiler only watches.
     """

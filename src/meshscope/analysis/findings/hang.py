@@ -74,12 +74,18 @@ def _is_stuck(one: Unfinished, run: Run) -> bool:
     Where a job was attached to, it is asked while it trains, each rank at a moment of its own: there a call that was
     made just now is no hang.
     """
-    if not one.absent or one.done:
+    if not one.absent or one.done or _is_over(run):
         return False
     if not run.experiment.is_attached:
         return True
     asked_ns = max((taken.t_ns for taken in run.stacks), default=0) + run.experiment.t0_unix_ns
     return one.since_ns > 0 and asked_ns - one.since_ns >= PATIENCE_NS
+
+
+def _is_over(run: Run) -> bool:
+    """Whether a user's own command went on after it was asked where it stands: nothing ended it for standing still."""
+    is_own = bool(run.experiment.command) and not run.experiment.is_attached and bool(run.stacks)
+    return is_own and (not newest(run) or (run.ended is not None and run.ended.outcome == "done"))
 
 
 def _advice(missing: list[int]) -> str:

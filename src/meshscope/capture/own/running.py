@@ -16,6 +16,7 @@ from meshscope.capture import causes, processes
 from meshscope.capture.cycle import Cycle
 from meshscope.capture.own import planning, told
 from meshscope.capture.own.output import Output
+from meshscope.capture.own.standing import Standing
 from meshscope.capture.request import Request
 from meshscope.capture.roster import Roster
 from meshscope.capture.sensors.sampling import Sampling
@@ -55,6 +56,7 @@ class OwnRunning:
     roster: Roster = field(init=False)
     cycle: Cycle = field(init=False)
     output: Output = field(init=False)
+    standing: Standing = field(init=False)
     _asked: int = 0
     _asked_s: float = 0.0
     _trouble: str = ""
@@ -64,6 +66,7 @@ class OwnRunning:
         self.journal = Journal(self.recording, "supervisor", t0_unix_ns=self.experiment.t0_unix_ns)
         self.roster = Roster(self.recording, ranks=0)
         self.cycle = Cycle(self.recording, self.request.windows, self.experiment, self.journal)
+        self.standing = Standing(self.recording, self.roster, self.journal)
         self.output = Output(self.recording / LOGS / LAUNCHER_LOG, self.journal)
         self.journal.append(Phase(t_ns=self.journal.now_ns(), rank=-1, phase="launching"))
         self.cycle.open()
@@ -121,7 +124,8 @@ class OwnRunning:
             raise RecordingError(f"{self.recording} is gone.")
         entries = self.roster.fresh(self.journal.now_ns())
         self.cycle.take(entries, self.stop.asks())
-        for entry in entries:
+        still = self.standing.take(entries, self.journal.now_ns())
+        for entry in [*entries, *([still] if still is not None else [])]:
             self.say(entry)
         if self.stop.keeps_output:
             self.output.tell()

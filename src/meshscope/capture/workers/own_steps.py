@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 from meshscope import marking
+from meshscope.capture.workers import own_stalls, stalls
 from meshscope.capture.workers.asked_windows import AskedWindows
 from meshscope.capture.workers.own_rank import Enlisted, harmless, on_error
 from meshscope.recording.entries import RankEnded, StepDone
@@ -29,6 +30,8 @@ class OwnSteps(ABC):
     """
 
     has_warmup = True
+    dumps: tuple[stalls.Dump, ...] = ()
+    """What a rank leaves beside its stacks when it is asked where it stands."""
 
     def __init__(self) -> None:
         self.step = -1
@@ -111,6 +114,7 @@ class OwnSteps(ABC):
         self._windows = AskedWindows(self.me.recording, self.me.journal, has_warmup=self.has_warmup)
         on_error(harmless(self._failed, on_failure=lambda: None))
         atexit.register(self._by_finish)
+        own_stalls.listen(self.me, *self.dumps)
         self.me.journal.phase("training")
         return True
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from meshscope.capture.workers import own_modules, torch_checks
+from meshscope.capture.workers import own_modules, torch_checks, torch_flight
 from meshscope.capture.workers.own_around import Around
 from meshscope.capture.workers.own_loading import LoaderWaits
 from meshscope.capture.workers.own_rank import Enlisted, Place, enlist, harmless, place, say
@@ -33,6 +33,8 @@ _MEMORY_STEP = 3  # by then a second optimizer has stepped too, if it ever does
 
 class TorchSteps(OwnSteps):
     """One rank's steps, windows and memory."""
+
+    dumps = (torch_flight.dump_where_on,)
 
     def __init__(self) -> None:
         super().__init__()

@@ -45,9 +45,9 @@ def _serve(recording: Path, journal: RankJournal, dumps: tuple[Dump, ...]) -> No
             dump(recording, journal)
 
 
-def tell(recording: Path, journal: RankJournal, number: int) -> None:
-    """Write where every Python thread is, and tell of it."""
-    threads = _threads()
+def tell(recording: Path, journal: RankJournal, number: int, *, has_arguments: bool = True) -> None:
+    """Write where every Python thread is, and tell of it; ``has_arguments``: with those of the program's own code."""
+    threads = _threads(has_arguments=has_arguments)
     text = "\n\n".join("\n".join((name, *(f"  {frame}" for frame in stack))) for name, stack in threads)
     path = f"{STACKS}/rank{journal.rank}-{number}.txt"
     write_whole(recording / path, f"{text}\n".encode(errors="replace"))
@@ -63,26 +63,26 @@ def tell(recording: Path, journal: RankJournal, number: int) -> None:
     )
 
 
-def _threads() -> list[tuple[str, Stack]]:
+def _threads(*, has_arguments: bool) -> list[tuple[str, Stack]]:
     """Name and stack of each, the main thread first; this one is left out."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     main = threading.main_thread().ident
     frames = sys._current_frames()
     order = sorted(frames, key=lambda ident: (ident != main, ident))
     return [
-        (f"thread {names.get(ident, 'of no Python name')}", tuple(_stack(frames[ident])))
+        (f"thread {names.get(ident, 'of no Python name')}", tuple(_stack(frames[ident], has_arguments=has_arguments)))
         for ident in order
         if ident != threading.get_ident()
     ]
 
 
-def _stack(frame: FrameType | None) -> Iterator[str]:
+def _stack(frame: FrameType | None, *, has_arguments: bool) -> Iterator[str]:
     """The innermost frame first, each as ``path:line function``, with plain arguments in the program's own code."""
     for _ in range(MOST_FRAMES):
         if frame is None:
             return
         code = frame.f_code
-        arguments = f"({_arguments(frame)})" if is_own(code.co_filename) else ""
+        arguments = f"({_arguments(frame)})" if has_arguments and is_own(code.co_filename) else ""
         yield f"{code.co_filename}:{frame.f_lineno} {code.co_qualname}{arguments}"
         frame = frame.f_back
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from meshscope.capture.workers import stalls
 from meshscope.capture.workers.rank_journal import RankJournal
 from meshscope.recording.entries import FlightWritten
 from meshscope.recording.layout import FLIGHT, write_whole
+
+_VARIABLES = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
 
 
 def listen(recording: Path, journal: RankJournal) -> None:
@@ -29,6 +32,16 @@ def dump(recording: Path, journal: RankJournal) -> None:
         t_ns=journal.now_ns(), rank=journal.rank, path=path, newest=newest(found), waits_in=waits_in(found)
     )
     journal.append(entry)
+
+
+def dump_where_on(recording: Path, journal: RankJournal) -> None:
+    """As :func:`dump`, where the script records calls anyhow: with gloo, or by a variable that its user has set."""
+    import torch.distributed as dist
+
+    if not (dist.is_available() and dist.is_initialized()):
+        return
+    if "nccl" not in dist.get_backend() or any(os.environ.get(name, "0") not in ("", "0") for name in _VARIABLES):
+        dump(recording, journal)
 
 
 def _content() -> bytes | None:
