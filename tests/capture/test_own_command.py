@@ -25,7 +25,17 @@ from meshscope.capture import launch
 from meshscope.capture.own import planning
 from meshscope.capture.request import Request
 from meshscope.recording.control import Ask, ask
-from meshscope.recording.entries import Checked, Compiled, Ended, Log, RankEnded, Sampled, StepDone, TraceWritten
+from meshscope.recording.entries import (
+    Checked,
+    Compiled,
+    Ended,
+    Log,
+    RankEnded,
+    Sampled,
+    StacksTaken,
+    StepDone,
+    TraceWritten,
+)
 from meshscope.recording.journal import Tail
 from meshscope.reports.analysis_json import analysis_json
 from meshscope.run import Gallery, Run
@@ -166,6 +176,56 @@ def test_two_optimizers_count_by_the_one_that_steps_first_and_both_are_accounted
     assert held["parameters"] == 4 * (critic + generator)
     # Adam: two moments a weight and a counter a tensor, of four and of two tensors.
     assert held["optimizer"] == 8 * (critic + generator) + 4 * (4 + 2)
+
+
+@pytest.mark.slow
+def test_of_an_optimizer_that_is_none_of_torchs_the_first_within_counts(under: Callable) -> None:
+    done = under(sys.executable, str(SCRIPTS / "megatronlike.py"))
+    assert done.code == 0, done.stderr
+    assert done.steps() == list(range(1, 12)), "twelve updates, of two optimizers each"
+
+
+@pytest.mark.slow
+def test_a_script_under_accelerate_is_recorded_by_its_updates(under: Callable) -> None:
+    pytest.importorskip("accelerate", reason="accelerate is not installed")
+    launcher = (sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2")
+    settled = ("--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no")
+    done = under(*launcher, *settled, str(SCRIPTS / "accelerated.py"))
+    assert done.code == 0, done.stderr
+    assert (done.run.experiment.strategy, done.run.experiment.title) == ("accelerated.py", "DDP (seen)")
+    # 320 samples in batches of 8 over 2 ranks, twice, two micro-batches an update.
+    assert [done.steps(rank) for rank in (0, 1)] == [list(range(1, 20))] * 2
+
+
+@pytest.mark.slow
+def test_a_script_under_deepspeed_is_recorded_by_its_engines_updates(under: Callable) -> None:
+    pytest.importorskip("deepspeed", reason="deepspeed is not installed")
+    launcher = (sys.executable, "-m", "deepspeed.launcher.runner", "--num_accelerators", "2", "--master_port", "29617")
+    done = under(*launcher, str(SCRIPTS / "deepspeeded.py"), DS_ACCELERATOR="cpu")
+    assert done.code == 0, done.stderr
+    assert "updates 20" in done.stdout
+    assert done.run.experiment.title == "DeepSpeed (seen)"
+    assert [done.steps(rank) for rank in (0, 1)] == [list(range(1, 20))] * 2, "two parameter groups are one update"
+
+
+@pytest.mark.slow
+def test_ranks_that_stand_still_tell_where_and_nothing_of_theirs_is_ended(under: Callable) -> None:
+    done = under(*TORCHRUN, str(SCRIPTS / "stalls.py"), "--wait", "14")
+    assert done.code == 0, done.stderr
+    assert done.steps(0) == done.steps(1) == list(range(1, 40))
+    assert "Ranks 0–1 ended no step for 1" in done.stderr
+    assert "rank 1 is in fetch (stalls.py:" in done.stderr
+    assert "Ranks 0–1 are no longer without a step." in [log.text for log in done.entries(Log)]
+    assert {taken.rank for taken in done.entries(StacksTaken)} == {0, 1}
+    told = json.loads(analysis_json([done.run]))["recordings"][0]
+    assert "hang" not in [one["code"] for one in told["findings"]], "it went on"
+
+
+@pytest.mark.slow
+def test_a_rank_that_stands_still_while_another_steps_on_is_named(under: Callable) -> None:
+    done = under(*TORCHRUN, str(SCRIPTS / "stalls.py"), "--wait", "14", "--alone")
+    assert done.code == 0, done.stderr
+    assert "while rank 0 still steps. Rank 1 is in fetch (stalls.py:" in done.stderr
 
 
 @pytest.mark.slow

@@ -127,6 +127,11 @@ def test_why_nothing_was_recorded_is_said(tmp_path: Path) -> None:
     assert said("started: python", "imported: torch") == [told._NO_STEP["torch"]]
     assert said("imported: torch", "imported: jax") == [told._NO_STEP["torch"], told._NO_STEP["jax"]]
     assert told.unwatched(tmp_path, has_ranks=True) == []
+    refused = "refused: /a b/python cannot be watched: {}"
+    assert said(refused.format("msgspec is not installed for it"))[1:] == [
+        "To have it watched: '/a b/python' -m pip install msgspec"
+    ]
+    assert len(said(refused.format("it is Python 3.9, and meshscope needs 3.11 or later"))) == 1
 
 
 def _step(number: int) -> StepDone:

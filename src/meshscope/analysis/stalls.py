@@ -51,6 +51,15 @@ def stood(run: Run) -> tuple[Stood, ...]:
     return tuple(each for taken in newest(run) for each in _threads(taken))
 
 
+def stood_of(run: Run, ranks: Sequence[int]) -> tuple[Stood, ...]:
+    """The main threads of ``ranks`` by stacks since their own last step ended, whatever other ranks did since."""
+    last_ns: dict[int, int] = {}
+    for rank, end_ns in zip(run.steps.rank.tolist(), run.steps.end_ns.tolist(), strict=True):
+        last_ns[rank] = max(end_ns, last_ns.get(rank, 0))
+    taken = {one.rank: one for one in run.stacks if one.t_ns > last_ns.get(one.rank, 0)}
+    return tuple(each for rank in ranks if rank in taken for each in _threads(taken[rank]) if each.is_main)[:_MOST]
+
+
 def _threads(taken: StacksTaken) -> Iterator[Stood]:
     for number, thread in enumerate(taken.threads):
         frames = [found for text in thread if (found := frame(text)) is not None]

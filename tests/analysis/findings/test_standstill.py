@@ -171,3 +171,39 @@ def test_windows_that_differ_almost_everywhere_are_of_two_runs_and_no_finding() 
 def test_unnumbered_collectives_and_equal_ones_do_not_differ() -> None:
     assert "collectives-differ" not in codes(run_of(met([[0, 2 * MS], [0, 2 * MS]], MS)))
     assert codes(run_of([numbered(["all_reduce"] * 4, rank) for rank in (0, 1)])) == []  # type: ignore[misc]
+
+
+def _apart(*more: Entry, gap_s: float, phases: tuple[Entry, ...] = (training(0), training(1))) -> Run:
+    """Rank 0 steps on at 100 ms each until the end; rank 1 has done four steps, and nothing for ``gap_s`` seconds."""
+    number = round(gap_s * 10) + 4
+    done = [one for one in steps([100.0] * number) if one.rank == 0 or one.step < 4]
+    now_ns = max(one.end_ns for one in done) + 1_000_000
+    return run([*done, *phases, *more, alive(now_ns)], now_ns=now_ns)
+
+
+def test_a_rank_that_stands_still_while_another_steps_on_is_told_of_with_its_stack() -> None:
+    # Taken since rank 1's last step, and long before rank 0's.
+    stands = StacksTaken(t_ns=2 * S, rank=1, path="", threads=(("/w/train.py:12 fetch",),))
+    found = only("hang", _apart(stands, gap_s=30))
+    assert (found.rank, found.is_grave) == (1, False)
+    assert "rank 1 ended no step for 30.6 s" in said(found)
+    assert "rank 0 still steps" in said(found)
+    assert "rank 1 stood in fetch (train.py:12)" in said(found)
+
+
+def test_ranks_that_step_apart_for_less_than_patience_or_do_other_than_train_are_left_in_peace() -> None:
+    assert "hang" not in codes(_apart(gap_s=9))
+    assert "hang" not in codes(_apart(Phase(t_ns=S, rank=1, phase="ending"), gap_s=30))
+    assert "hang" not in codes(_apart(RankEnded(t_ns=S, rank=1, exit_code=0), gap_s=30))
+
+
+def test_a_call_that_was_waited_in_once_is_no_hang_where_steps_have_ended_since() -> None:
+    records = (dump(0, call(4), call(5, done=False)), dump(1, call(4)))
+    asked = StacksTaken(t_ns=100_000_000, rank=0, path="", threads=(("/w/train.py:1 train",),))
+    on = run([*steps([100.0] * 4), training(0), training(1), asked], now_ns=S)
+    assert "hang" not in codes(replace(on, records=records))
+    assert "hang" in codes(replace(run([*steps([100.0] * 4), replace_time(asked, S)], now_ns=S), records=records))
+
+
+def replace_time(taken: StacksTaken, t_ns: int) -> StacksTaken:
+    return StacksTaken(t_ns=t_ns, rank=taken.rank, path=taken.path, threads=taken.threads)

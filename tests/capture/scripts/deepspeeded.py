@@ -1,14 +1,14 @@
 """Ranks under the `deepspeed` launcher: ZeRO-1 with two parameter groups. Knows nothing of meshscope."""
 
 import argparse
+import sys
 
 import deepspeed
-import deepspeed.comm.torch
 import torch
 from torch import nn
 
 # DeepSpeed compiles a C++ all-reduce over shared memory for CPU ranks; gloo is as good here, and needs no compiler.
-deepspeed.comm.torch.build_shm_op = lambda: None
+sys.modules["deepspeed.comm.torch"].build_shm_op = lambda: None
 
 UPDATES, MICRO = 20, 2
 

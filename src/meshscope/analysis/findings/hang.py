@@ -15,11 +15,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from meshscope.analysis.findings.left_behind import left_behind
 from meshscope.analysis.findings.rule import Cost, Finding, Rule, part
 from meshscope.analysis.findings.whole import Whole
 from meshscope.analysis.flight import Flight, Unfinished, flight
 from meshscope.analysis.flight_words import ranks_words, unfinished_words
-from meshscope.analysis.stalls import newest, places, stall_words
+from meshscope.analysis.stalls import newest, places, stall_words, stood_of
 from meshscope.analysis.steps import steps
 from meshscope.run import Run
 from meshscope.units import NS_PER_S, duration
@@ -51,7 +52,7 @@ def hang(run: Run) -> tuple[Finding, ...]:
     stuck = [one for one in recorders.unfinished if _is_stuck(one, run)] if recorders else []
     still_ns, told = _standstill(run)
     if not stuck and not told:
-        return ()
+        return _behind(run)
     missing = sorted({rank for one in stuck for rank in one.absent}) or list(places(run)) or _odd_ranks(run)
     evidence = (*told, *_calls(stuck, recorders), *(() if told else stall_words(run)))
     return (
@@ -64,6 +65,29 @@ def hang(run: Run) -> tuple[Finding, ...]:
             advice=_advice(missing),
             fix=_FIX_JAX if run.experiment.framework == "jax" else _FIX,
             is_grave=True,
+        ),
+    )
+
+
+def _behind(run: Run) -> tuple[Finding, ...]:
+    """Some ranks stand still, and others train on without them."""
+    found = left_behind(run)
+    if found is None:
+        return ()
+    step = "step" if len(found.moving) > 1 else "steps"
+    stands = (stall for stall in stood_of(run, found.still))
+    return (
+        Finding(
+            code=FINDING.code,
+            title="ranks that stand still while others step",
+            ranks=found.still,
+            evidence=(
+                f"{ranks_words(found.still)} ended no step for {duration(found.still_ns)}{_usually(run)}",
+                f"{ranks_words(found.moving)} still {step}",
+                *(f"rank {one.rank} stood in {one.words}" for one in stands),
+            ),
+            advice=f"Look at what {ranks_words(found.still)} did instead, and whether the others should go on alone.",
+            fix=_FIX_JAX if run.experiment.framework == "jax" else _FIX,
         ),
     )
 
@@ -83,9 +107,9 @@ def _is_stuck(one: Unfinished, run: Run) -> bool:
 
 
 def _is_over(run: Run) -> bool:
-    """Whether a user's own command went on after it was asked where it stands: nothing ended it for standing still."""
-    is_own = bool(run.experiment.command) and not run.experiment.is_attached and bool(run.stacks)
-    return is_own and (not newest(run) or (run.ended is not None and run.ended.outcome == "done"))
+    """Whether the ranks went on after they were asked where they stand: what they were in then is over."""
+    is_asked = bool(run.stacks) and not run.experiment.is_attached
+    return is_asked and (not newest(run) or (run.ended is not None and run.ended.outcome == "done"))
 
 
 def _advice(missing: list[int]) -> str:

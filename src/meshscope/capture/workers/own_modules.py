@@ -22,6 +22,9 @@ class Approach:
     title: str
 
 
+DEEPSPEED = Approach("", "DeepSpeed (seen)")
+
+
 class Optimizers:
     """Several optimizers as one that has the states of all; the same parameter counts once."""
 
@@ -64,7 +67,7 @@ def approach(module: torch.nn.Module, optimizers: Optimizers, ranks: int) -> App
     """The strategy, by the classes of its wrappers."""
     modules = list(module.modules())
     if any(type(one).__name__ == "DeepSpeedEngine" for one in modules):
-        return Approach("", "DeepSpeed (seen)")
+        return DEEPSPEED
     sharded = [one for one in modules if _is_a(one, "torch.distributed.fsdp", "FSDPModule")]
     if sharded:
         return _fsdp2(sharded[0])

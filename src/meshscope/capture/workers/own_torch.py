@@ -123,6 +123,8 @@ class TorchSteps(OwnSteps):
         )  # fmt: skip
         module = own_modules.whole(modules)
         found = own_modules.approach(module, optimizers, here.ranks)
+        if self._has_engine:
+            found = own_modules.DEEPSPEED  # Under ZeRO its optimizer holds parameters that no module does.
         recognized = Recognized(
             t_ns=journal.now_ns(), rank=here.rank, framework="torch", ranks=here.ranks, device_kind=device.kind,
             seen=found.seen, title=found.title, parameters=own_modules.parameter_count(module),
