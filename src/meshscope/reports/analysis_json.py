@@ -28,6 +28,7 @@ from meshscope.reports.collectives_json import collectives_json
 from meshscope.reports.comparison_json import comparison_json
 from meshscope.reports.efficiency_text import efficiency_values
 from meshscope.reports.findings_json import findings_json, looked_for_json
+from meshscope.reports.losses_json import losses_json
 from meshscope.reports.memory_json import headroom_json, measured_json, memory_json_doubts, out_of_memory_json
 from meshscope.reports.pipeline_json import pipeline_json
 from meshscope.reports.records_json import memory_record_json, records_json
@@ -69,6 +70,7 @@ def analysis(
         "format": FORMAT,
         "recordings": [_recording(run) | (_kernels(run) if with_kernels else {}) for run in runs],
         "comparison": comparison_json(runs),
+        "losses": losses_json(runs),
         "refused": [{"path": path, "why": why, "hint": hint} for path, why, hint in (*refused, *inside)],
     }
     return {name: _encodable(value) for name, value in said.items()}

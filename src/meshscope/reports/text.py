@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from meshscope.analysis.comparison import Comparison, Row, comparison
 from meshscope.reports.columns import encodable, table, wrapped
 from meshscope.reports.kernels_text import kernel_lines
+from meshscope.reports.losses_text import loss_lines
 from meshscope.reports.run_text import run_lines
 from meshscope.reports.scaling_text import scaling_lines
 from meshscope.run import Run
@@ -27,7 +28,8 @@ def report(
     """
     recorded = tuple(run for run in runs if run.experiment.strategy)
     found = comparison(recorded) if recorded else None
-    compared = [*_compared(found), *scaling_lines(recorded, found.rows)] if found else []
+    beside = [*scaling_lines(recorded, found.rows), *loss_lines(recorded)] if found else []
+    compared = [*_compared(found), *beside] if found else []
     details = [line for run in runs for line in ("", *run_lines(run), *(kernel_lines(run) if with_kernels else ()))]
     lines = [*details, "", *compared] if answer_last else [*compared, *details]
     text = "\n".join(printable(line) for line in lines).strip("\n")
