@@ -53,7 +53,7 @@ class Follower:
 def line(run: Run, state: Progress) -> str:
     """``ddp     training         step 12 of 60``"""
     where = f"step {state.step} of {state.planned}" if state.step >= 0 and state.planned else ""
-    text = f"{run.experiment.strategy:<12} {state.state:<19}{where}"
+    text = f"{run.experiment.strategy:<14} {state.state:<19}{where}"
     if state.why:
         text = f"{text}  {state.why}"
     elif state.detail:
