@@ -13,6 +13,7 @@
 # title = "PyTorch HSDP: sharded within a group of ranks, replicated over two groups"
 # framework = "torch"
 # launch = "torchrun"
+# min_ranks = 4
 # arguments = ["--replicas", "2"]
 # ///
 """Trains a model with PyTorch FSDP2: a rank holds a shard of each parameter, and gathers them block by block.

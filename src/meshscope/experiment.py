@@ -110,7 +110,10 @@ class PlannedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``plan.json`` of a comparison: what will run, in order. ``request`` is all the supervisor needs."""
+    """``plan.json`` of a comparison: what will run, in order. ``request`` is all the supervisor needs.
+
+    ``left_out`` maps strategies that ``all`` brought in and that cannot run here to the reason.
+    """
 
     t0_unix_ns: int
     runs: list[PlannedRun]
@@ -118,4 +121,5 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     model: str
     request: dict[str, Any] = {}
     notes: list[str] = []
+    left_out: dict[str, str] = {}
     format: int = FORMAT

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 from msgspec import structs
 
-from meshscope.capture import frameworks, machine, own_models, places, scripts, together
+from meshscope.capture import everything, frameworks, machine, own_models, places, scripts, together
 from meshscope.capture.combinations import Combination, combinations, narrowed, request_of
 from meshscope.capture.frameworks import Framework
 from meshscope.capture.places import default_folder
@@ -38,19 +38,15 @@ def plan(request: Request) -> Plan:
     """
     checked(request)
     known = scripts.workloads(request)
-    workloads, notes = _installed(request, scripts.chosen(request, known))
+    workloads, notes, absent = _installed(request, scripts.chosen(request, known))
     found = frameworks.probe(tuple(dict.fromkeys(w.framework for w in workloads)))
     _refuse_broken(found)
     ranks = max(request.ranks_each, default=request.ranks or default_ranks(found) * request.nodes.count)
-    sweep = combinations(request, workloads, ranks)
-    for one in sweep:
-        together.refuse(request, one)
-    runs = [
-        structs.replace(
-            _planned(request, one, found[one.workload.framework]), rendezvous=request.nodes.place_of(number)
-        )
-        for number, one in enumerate(sweep)
-    ]
+    asked = combinations(request, workloads, ranks)
+    sweep, able, unable = everything.able(
+        request, asked, lambda one: _planned(request, one, found[one.workload.framework])
+    )
+    runs = [structs.replace(run, rendezvous=request.nodes.place_of(number)) for number, run in enumerate(able)]
     steps = min(scripts.resolved(narrowed(request, one.batch), one.workload, one.ranks).steps for one in sweep)
     _refuse_long_windows(request.windows, steps)
     out = places.free(request.out) if request.out else default_folder(request.model)
@@ -71,7 +67,9 @@ def plan(request: Request) -> Plan:
             *_bound(runs, ranks),
             *_uneven(runs, found),
             *_unprofiled(request.windows, steps),
+            *everything.notes(request, runs, ranks, unable),
         ],
+        left_out=absent | unable,
     )
 
 
@@ -115,13 +113,21 @@ def default_ranks(found: dict[str, Framework]) -> int:
     return most or (_CPU_RANKS if len(machine.cores()) > 1 else 2)
 
 
-def _installed(request: Request, chosen: tuple[Workload, ...]) -> tuple[tuple[Workload, ...], list[str]]:
-    """The workloads whose packages are here. A baseline that only ``single`` brought in is left out with a note."""
-    kept, notes = [], []
+def _installed(
+    request: Request, chosen: tuple[Workload, ...]
+) -> tuple[tuple[Workload, ...], list[str], dict[str, str]]:
+    """The workloads whose packages are here, notes, and the reasons of those that ``all`` brought in and are left out.
+
+    A baseline that only ``single`` brought in is left out with a note as well.
+    """
+    kept, notes, left_out = [], [], {}
     for workload in chosen:
         is_bystander = workload.is_baseline and workload.strategy not in request.strategies
+        is_bystander = is_bystander or everything.is_bystander(request, workload)
         if is_bystander and frameworks.missing(workload.framework):
             notes.append(f"{workload.strategy} is left out: {workload.framework} is not installed.")
+            if scripts.ALL in request.strategies:
+                left_out[workload.strategy] = f"{workload.framework} is not installed"
             continue
         frameworks.require(workload.framework)
         kept.append(workload)
@@ -129,7 +135,7 @@ def _installed(request: Request, chosen: tuple[Workload, ...]) -> tuple[tuple[Wo
         raise MissingPackageError(
             "Neither torch nor JAX is installed.", hint="Install both: pip install 'meshscope[workloads]'"
         )
-    return tuple(kept), notes
+    return tuple(kept), notes, left_out
 
 
 def _refuse_broken(found: dict[str, Framework]) -> None:
@@ -142,6 +148,7 @@ def _refuse_broken(found: dict[str, Framework]) -> None:
 
 
 def _planned(request: Request, one: Combination, framework: Framework) -> PlannedRun:
+    together.refuse(request, one)
     workload, own_ranks = one.workload, one.ranks
     if own_ranks < workload.min_ranks or own_ranks > (workload.max_ranks or own_ranks):
         most = f" and at most {workload.max_ranks}" if workload.max_ranks else ""

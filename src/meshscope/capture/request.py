@@ -34,7 +34,8 @@ class Windows:
 
 @dataclass(frozen=True)
 class Request:
-    """``strategies`` are names of workloads, ``single`` both baselines; None and "" leave the choice to the plan.
+    """``strategies`` are names of workloads, ``single`` both baselines, ``all`` what can run here; None and "" leave
+    the choice to the plan.
 
     ``ranks`` are those of all ``nodes`` together. ``ranks_each`` and ``batch_each`` make a sweep: a run for each of
     them (``ranks`` is then the most of them). ``options`` are further flags of the workloads as they stand on a

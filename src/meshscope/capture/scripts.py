@@ -18,6 +18,7 @@ from meshscope.discovery import Workload
 from meshscope.errors import InputError
 
 BASELINES = "single"
+ALL = "all"
 _GONE = {"xmap": "JAX has removed xmap. shard-map is what became of it: the same, over a mesh and within jax.jit."}
 
 
@@ -49,13 +50,15 @@ def chosen(request: Request, known: dict[str, Workload]) -> tuple[Workload, ...]
     for name in request.strategies:
         if name == BASELINES:
             names += [w.strategy for w in known.values() if w.is_baseline]
+        elif name == ALL:
+            names += known
         elif name in known:
             names.append(name)
         else:
-            hint = _GONE.get(name.lower()) or _nearest(name, (*known, BASELINES))
+            hint = _GONE.get(name.lower()) or _nearest(name, (*known, BASELINES, ALL))
             raise InputError(f"There is no strategy {name!r}.", hint=hint)
     if not names:
-        raise InputError("No strategy was asked for.", hint=f"Name some of: {', '.join((*known, BASELINES))}.")
+        raise InputError("No strategy was asked for.", hint=f"Name some of: {', '.join((*known, BASELINES, ALL))}.")
     return tuple(known[name] for name in dict.fromkeys(names))
 
 

@@ -40,6 +40,8 @@ def _followed(folder: Path, gallery: Gallery, supervisor_pid: int | None, notes:
     runs = follow(folder, gallery, supervisor_pid)
     if runs:
         click.echo(f"\n{report(runs, answer_last=True)}")
+    for strategy, why in (gallery.plan.left_out if gallery.plan else {}).items():
+        click.echo(f"not run here: {printable(strategy)}: {printable(why)}")
     click.echo(f"\nmeshscope replay {quoted(folder)}")
     return outcome(gallery)
 

@@ -68,7 +68,7 @@ def command(*, strategies: tuple[str, ...], out: Path | None, headless: bool, **
     Strategies: ddp, zero1, fsdp, fsdp1, hsdp, tp, fsdp-tp, cp, dp, ep,
     pp-gpipe, pp-1f1b, pp-interleaved (PyTorch);
     pmap, shard-map, shard-map-fsdp, pjit, pjit-dp, pjit-tp, pjit-2d, jax-pp,
-    jax-ep (JAX); single (one device of each).
+    jax-ep (JAX); single (one device of each); all (what this machine can run).
     Without any: ddp fsdp pmap pjit. Exit code 1 when one of them failed.
 
     On several nodes the same command runs on each, with its own --node-rank; srun's tasks need none of these options.
