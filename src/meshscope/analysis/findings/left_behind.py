@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import statistics
 from dataclasses import dataclass
 
+import numpy as np
+
+from meshscope.analysis.parts import per_table
 from meshscope.run import Run
+from meshscope.samples import StepTable
 from meshscope.units import NS_PER_S
 
 PATIENCE_NS = 10 * NS_PER_S
@@ -25,10 +28,12 @@ class LeftBehind:
 def left_behind(run: Run) -> LeftBehind | None:
     """None where all that train still step, or none does; ranks that ended, or say that they do other than train, are
     neither."""
-    last_ns = _last_ns(run)
-    if len(last_ns) < 2 or run.ended is not None:
+    if run.ended is not None:
         return None
+    last_ns = _last_ns(run)
     now_ns = run.last_entry_ns if run.is_lost else run.now_ns
+    if len(last_ns) < 2 or now_ns - min(last_ns.values()) < PATIENCE_NS:
+        return None
     patience_ns = _patience_ns(run)
     still = {rank: now_ns - at_ns for rank, at_ns in last_ns.items() if now_ns - at_ns >= patience_ns}
     moving = tuple(rank for rank in last_ns if rank not in still)
@@ -37,17 +42,27 @@ def left_behind(run: Run) -> LeftBehind | None:
 
 def _patience_ns(run: Run) -> float:
     """Ten seconds, and at least twenty usual steps."""
-    lengths_ns: list[int] = (run.steps.end_ns - run.steps.start_ns).tolist()
-    return max(PATIENCE_NS, PATIENCE_STEPS * statistics.median(lengths_ns))
+    usual_ns = float(np.median(run.steps.end_ns - run.steps.start_ns))
+    return max(PATIENCE_NS, PATIENCE_STEPS * usual_ns)
 
 
 def _last_ns(run: Run) -> dict[int, int]:
     """When each rank that trains ended its last step, by rank."""
     phase = {one.rank: one for one in run.phases if one.rank >= 0}
     over = {one.rank for one in run.rank_ends}
-    last: dict[int, int] = {}
-    for rank, end_ns in zip(run.steps.rank.tolist(), run.steps.end_ns.tolist(), strict=True):
-        said = phase.get(rank)
-        if rank not in over and said is not None and said.phase in TRAINING:
-            last[rank] = max(end_ns, said.t_ns, last.get(rank, 0))
-    return dict(sorted(last.items()))
+    ends_ns = _ends_ns(run.steps)
+    return {
+        rank: max(ends_ns[rank], said.t_ns)
+        for rank, said in sorted(phase.items())
+        if rank in ends_ns and rank not in over and said.phase in TRAINING
+    }
+
+
+@per_table
+def _ends_ns(steps: StepTable) -> dict[int, int]:
+    """The latest end of a step of each rank that told one."""
+    if not len(steps.rank):
+        return {}
+    last_ns = np.full(int(steps.rank.max()) + 1, -1, dtype=np.int64)
+    np.maximum.at(last_ns, steps.rank, steps.end_ns)
+    return {rank: at_ns for rank, at_ns in enumerate(last_ns.tolist()) if at_ns >= 0}

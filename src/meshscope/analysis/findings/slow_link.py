@@ -22,7 +22,7 @@ from meshscope.analysis.bandwidth import bus_factor
 from meshscope.analysis.calls import SYNCHRONIZING
 from meshscope.analysis.findings.rule import Finding, Rule, part
 from meshscope.analysis.findings.whole import traced_step
-from meshscope.analysis.parts import per_run
+from meshscope.analysis.parts import per_windows
 from meshscope.analysis.standing import device_kind
 from meshscope.analysis.waiting import WindowWaits, waiting
 from meshscope.analysis.wall_time import moved
@@ -72,7 +72,7 @@ def is_in_one_process(run: Run) -> bool:
     return run.experiment.framework == "jax" and device_kind(run) == "cpu"
 
 
-@per_run
+@per_windows
 def _groups(run: Run) -> dict[str, list[_Moved]]:
     """By process group, its large calls in each window in which some met those of all its ranks."""
     waits = waiting(run).windows
