@@ -29,10 +29,9 @@ class Told:
         self.roster = Roster(recording, ranks=0)
         self.standing = Standing(recording, self.roster, Journal(recording, "supervisor", t0_unix_ns=0))
         self.asked = Asked(recording)
-        for rank, journal in enumerate(self.journals):
-            journal.append(
-                RankStarted(t_ns=0, rank=rank, device=0, device_name="cpu", device_kind="cpu", pid=os.getpid() - rank)
-            )
+        # Two processes that are there.
+        for (rank, journal), pid in zip(enumerate(self.journals), (os.getpid(), os.getppid()), strict=True):
+            journal.append(RankStarted(t_ns=0, rank=rank, device=0, device_name="cpu", device_kind="cpu", pid=pid))
             journal.append(Phase(t_ns=0, rank=rank, phase="training"))
 
     def write(self, entry: Entry) -> None:
