@@ -87,4 +87,14 @@ class StepTable:
         return StepTable(**{name: getattr(self, name)[keep] for name in STEP_COLUMNS})
 
 
+@dataclass(frozen=True)
+class LostLoss:
+    """A rank whose loss is no finite number from ``step`` to the newest that it has told; ``value`` names what it was
+    there: NaN, inf or -inf."""
+
+    rank: int
+    step: int
+    value: str
+
+
 STEP_COLUMNS = tuple(StepTable.__dataclass_fields__)

@@ -173,6 +173,7 @@ def _summed(group: list[Run], parts: list[Run], names: list[str]) -> Run:
         last_entry_ns=max(part.last_entry_ns for part in parts),
         steps=_steps([part.steps for part in parts]),
         samples=_samples([part.samples for part in parts]),
+        lost_losses=tuple(lost for part in parts for lost in part.lost_losses),
         windows=tuple(sorted(windows, key=lambda window: (window.rank, window.start_ns, window.source))),
         records=tuple(record for part in parts for record in part.records),
         refused=tuple(refusal for part in parts for refusal in part.refused),

@@ -24,6 +24,7 @@ from meshscope.analysis.fsdp import doubts, fsdp
 from meshscope.analysis.imbalance import memory_imbalance
 from meshscope.analysis.launches import launches
 from meshscope.analysis.needed_at_once import is_mostly_needed_at_once
+from meshscope.analysis.not_finite import not_finite
 from meshscope.analysis.out_of_memory import out_of_memory
 from meshscope.analysis.parts import per_run
 from meshscope.analysis.pipeline import is_pipeline, pipeline
@@ -33,6 +34,7 @@ from meshscope.analysis.waiting import waiting
 from meshscope.records import MemoryRecord
 from meshscope.run import Run
 from meshscope.spans import Kind
+from meshscope.units import counted
 
 FOUND, JUDGED, UNTOLD, ELSEWHERE = "found", "judged", "cannot say", "does not apply"
 
@@ -190,8 +192,21 @@ def _checked(run: Run) -> str:
     return "" if len({entry.rank for entry in run.checks}) > 1 else _NO_CHECKS
 
 
+def _alike(run: Run) -> str:
+    """Why sums of replicas cannot be compared: what is no number equals nothing."""
+    lost = not_finite(run)
+    if lost.parameters_step is None:
+        return _checked(run)
+    return f"{counted(len(run.checks), 'check')} told, but {lost.words}, and what is no number cannot be compared"
+
+
 def _random(run: Run) -> str:
     return "" if any(entry.rng for entry in run.checks) else "no recording tells the state of random generators"
+
+
+def _finite(run: Run) -> str:
+    has_loss = bool(np.isfinite(run.steps.loss).any())
+    return "" if has_loss or run.checks else "no recording tells a loss or the sums of parameters"
 
 
 def _batches(run: Run) -> str:
@@ -297,10 +312,11 @@ _RULES = {
     "memory-imbalance": _Needs("uneven memory", _peaks, elsewhere=_one_rank),
     "memory-leak": _Needs("growing memory", _growing),
     "no-overlap": _Needs("communication and compute in turns", _overlapping, elsewhere=_in_turns),
+    "not-finite": _Needs("a loss or parameters that are no numbers", _finite),
     "out-of-memory": _Needs("running out of memory", _exhausted),
     "profiler-expensive": _Needs("a profiler that costs too much", _profiled),
     "ragged-batch": _Needs("batches of different size", _batches, elsewhere=_one_rank),
-    "ranks-drift": _Needs("replicas that drift apart", _checked, elsewhere=_sharded),
+    "ranks-drift": _Needs("replicas that drift apart", _alike, elsewhere=_sharded),
     "recompilation-storm": _Needs("compiling again and again", _compiled),
     "root-resharded": _Needs("FSDP's root gathered twice", partial(_of_modules, _collectives), "torch", _no_fsdp),
     "same-key": _Needs("the same random numbers on all ranks", _random, elsewhere=_one_rank),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from meshscope.run import Run
 from meshscope.units import counted, percent
 
@@ -12,7 +14,7 @@ def settling(run: Run) -> str:
         return ""
     last = run.settled[-1]
     limit = run.experiment.planned_steps
-    if last.interval_frac is None:
+    if last.interval_frac is None or not math.isfinite(last.interval_frac):
         return (
             f"{run.name} was to go on until its step time is stable: {counted(last.counted, 'unprofiled step')} past "
             f"warm-up of {last.steps} are too few to tell."

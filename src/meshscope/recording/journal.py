@@ -11,11 +11,9 @@ from typing import IO
 
 import msgspec
 
-from meshscope.recording.entries import AnyEntry, Entry
+from meshscope.recording.entries import Entry
 from meshscope.recording.layout import JOURNAL
-
-_ENCODER = msgspec.json.Encoder()
-_DECODER = msgspec.json.Decoder(AnyEntry)
+from meshscope.recording.numbers import decoded, encoded
 
 _LEAST_READ = 1 << 16
 
@@ -42,7 +40,7 @@ class Journal:
 
     def append_all(self, entries: Iterable[Entry]) -> None:
         """Several entries in one ``write``."""
-        lines = b"".join(_ENCODER.encode(entry) + b"\n" for entry in entries)
+        lines = b"".join(encoded(entry) + b"\n" for entry in entries)
         with self._lock:
             self._file.write(lines)
 
@@ -77,7 +75,7 @@ class Tail:
         entries: list[Entry] = []
         for line in chunk[:whole].splitlines():
             try:
-                entries.append(_DECODER.decode(line))
+                entries.append(decoded(line))
             except msgspec.MsgspecError:
                 self.skipped += 1
         return entries

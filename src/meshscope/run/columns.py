@@ -5,26 +5,30 @@ A live screen asks several times a second: what is new is sorted and put in its 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from operator import attrgetter
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from meshscope.recording.entries import Sampled, StepDone
-from meshscope.samples import STEP_COLUMNS, SampleTable, StepTable
+from meshscope.samples import STEP_COLUMNS, LostLoss, SampleTable, StepTable
 
 Columns = dict[str, npt.NDArray[Any]]
 Numbers = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
 
 _SMALL = ("rank", "step")
+_LOST = ("", "NaN", "inf", "-inf")
+"""What a loss was, by the number in its column."""
 _STEP = np.dtype(
     [("t_ns", np.int64)]
     + [(name, np.int32 if name in _SMALL else np.float64 if name == "loss" else np.int64)
        for name in STEP_COLUMNS if name != "is_profiled"]
-    + [("is_profiled", np.bool_)]
+    + [("is_profiled", np.bool_), ("lost", np.int8)]
 )  # fmt: skip
 _SAMPLE = np.dtype([("t_ns", np.int64), ("device", np.int32), ("field", np.int32), ("value", np.float64)])
 
@@ -50,8 +54,33 @@ class StepColumns:
         seen = self._sorted if now_ns >= self._newest_ns else _until(self._sorted, now_ns)
         return StepTable(**{name: seen[name] for name in STEP_COLUMNS})
 
+    def lost(self, now_ns: int) -> tuple[LostLoss, ...]:
+        """The ranks whose newest loss that was written at or before a time is not finite, and since when."""
+        self.table(now_ns)
+        if not self._sorted["lost"].any():
+            return ()
+        seen = _until(self._sorted, now_ns)
+        tells = (seen["lost"] > 0) | ~np.isnan(seen["loss"])
+        rank, step, lost = (seen[name][tells] for name in ("rank", "step", "lost"))
+        found = []
+        for number in np.unique(rank[lost > 0]).tolist():
+            rows = np.flatnonzero(rank == number)
+            finite = rows[lost[rows] == 0]
+            first = rows[0] if not len(finite) else finite[-1] + 1
+            if first <= rows[-1]:
+                found.append(LostLoss(number, int(step[first]), _LOST[int(lost[first])]))
+        return tuple(found)
 
-_values = attrgetter(*_STEP.names or ())  # no loss, None, becomes NaN in its column
+
+_told = attrgetter(*(_STEP.names or ())[:-1])
+
+
+def _values(entry: StepDone) -> tuple[Any, ...]:
+    """A row. A loss that is none, or not finite, is NaN in its column: no mean and no axis can take it."""
+    if entry.loss is None or math.isfinite(entry.loss):
+        return (*_told(entry), 0)
+    lost = _LOST.index("NaN" if math.isnan(entry.loss) else "inf" if entry.loss > 0 else "-inf")
+    return (*_told(msgspec.structs.replace(entry, loss=None)), lost)
 
 
 def _with_steps(known: Columns, fresh: Columns) -> Columns:
@@ -113,6 +142,7 @@ class SampleColumns:
             (entry.t_ns, _number(self._devices, entry.device), _number(self._fields, name), value)
             for entry in self._fresh
             for name, value in entry.values.items()
+            if math.isfinite(value)  # of a reading that is no number nothing is known
         ]
         self._fresh = []
         fresh = _columns(rows, _SAMPLE)

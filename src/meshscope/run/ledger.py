@@ -29,6 +29,7 @@ from meshscope.recording.entries import (
     TraceWritten,
     WindowAsked,
 )
+from meshscope.recording.numbers import encoded
 from meshscope.run.columns import SampleColumns, StepColumns
 from meshscope.run.state import Run
 from meshscope.spans import Window
@@ -85,6 +86,7 @@ class Ledger:
             now_ns=now_ns,
             last_entry_ns=last_entry_ns,
             steps=self._steps.table(now_ns),
+            lost_losses=self._steps.lost(now_ns),
             samples=self._samples.table(now_ns),
             windows=tuple(sorted(windows, key=lambda window: (window.rank, window.start_ns, window.source))),
             refused=refused,
@@ -123,7 +125,7 @@ def _recognized(head: Experiment, said: tuple[Recognized, ...]) -> Experiment:
 
 def _order(entry: Entry) -> tuple[int, int, bytes]:
     """By time, then rank, then content: a total order, so that ties do not depend on arrival."""
-    return entry.t_ns, getattr(entry, "rank", -1), msgspec.json.encode(entry)
+    return entry.t_ns, getattr(entry, "rank", -1), encoded(entry)
 
 
 def _key(keyed: _Keyed) -> tuple[int, int, bytes]:

@@ -21,7 +21,7 @@ from meshscope.recording.entries import (
     WindowAsked,
 )
 from meshscope.records import Record
-from meshscope.samples import SampleTable, StepTable
+from meshscope.samples import LostLoss, SampleTable, StepTable
 from meshscope.spans import Window
 
 SILENCE_NS = 15_000_000_000
@@ -64,6 +64,7 @@ class Run:
     notes: tuple[str, ...] = ()
     records: tuple[Record, ...] = ()
     stacks: tuple[StacksTaken, ...] = ()
+    lost_losses: tuple[LostLoss, ...] = ()
 
     @property
     def name(self) -> str:

@@ -117,8 +117,8 @@ def _differing(what: str, value: Callable[[Checked], float | None], steps: dict[
 
 
 def _is_apart(sums: list[float]) -> bool:
-    """NaN on all ranks is another trouble; on some of them it is this one."""
-    wrong = [number for number in sums if math.isnan(number)]
+    """No finite number on all ranks is another trouble; on some of them it is this one."""
+    wrong = [number for number in sums if not math.isfinite(number)]
     if wrong:
         return len(wrong) < len(sums)
     return len(sums) > 1 and max(sums) - min(sums) > TOLERANCE * max(abs(number) for number in sums)
