@@ -34,7 +34,6 @@ from meshscope.analysis.waiting import waiting
 from meshscope.records import MemoryRecord
 from meshscope.run import Run
 from meshscope.spans import Kind
-from meshscope.units import counted
 
 FOUND, JUDGED, UNTOLD, ELSEWHERE = "found", "judged", "cannot say", "does not apply"
 
@@ -193,11 +192,11 @@ def _checked(run: Run) -> str:
 
 
 def _alike(run: Run) -> str:
-    """Why sums of replicas cannot be compared: what is no number equals nothing."""
-    lost = not_finite(run)
-    if lost.parameters_step is None:
+    """Why sums of replicas cannot be compared."""
+    step = not_finite(run).parameters_step
+    if step is None:
         return _checked(run)
-    return f"{counted(len(run.checks), 'check')} told, but {lost.words}, and what is no number cannot be compared"
+    return f"parameters are not finite since step {step}, and what is no number equals nothing"
 
 
 def _random(run: Run) -> str:

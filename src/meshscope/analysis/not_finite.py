@@ -53,7 +53,7 @@ def not_finite(run: Run) -> NotFinite:
         for (step, value), ranks in sorted(losses.items())
     ]
     for (step, value, finite_step), ranks in sums.items():
-        before = "in no check before it" if finite_step is None else f"still finite at step {finite_step}"
+        before = "the first one" if finite_step is None else f"still finite at step {finite_step}"
         evidence.append(
             f"the sum of parameters of {ranks_words(ranks)} is {value} at the check of step {step}, {before}"
         )

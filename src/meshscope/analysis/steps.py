@@ -37,6 +37,7 @@ class Steps:
     profiler touched (``is_profiled``); ``profiler_cost_frac`` is the time profiling added (profiled steps against the
     median, and stopping) as a share of the run's training time, ``profiled_slowdown_frac`` how much longer a profiled
     step is.
+    ``loss_lost_step`` is the first step from which on a rank's loss is NaN or infinite, −1 while it is finite.
     ``number``/``duration_ns``/``is_profiled`` are the series to draw, one row per finished step.
     """
 
@@ -55,6 +56,7 @@ class Steps:
     tokens_per_s: float = math.nan
     data_wait_frac: float = math.nan
     loss_last: float = math.nan
+    loss_lost_step: int = -1
     profiled: int = 0
     profiled_median_ns: float = math.nan
     profiled_slowdown_frac: float = math.nan
@@ -138,6 +140,7 @@ def steps(run: Run) -> Steps:
         tokens_per_s=_median(series.tokens[measured] / duration_ns[measured] * NS_PER_S),
         data_wait_frac=_mean(series.wait_frac[measured]),
         loss_last=float(series.loss[-1]),
+        loss_lost_step=min((lost.step for lost in run.lost_losses), default=-1),
         **_profiling(run, series, is_warm, median_ns),
         **compiles,
         number=series.number,

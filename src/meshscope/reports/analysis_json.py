@@ -20,6 +20,7 @@ from meshscope.analysis.efficiency import efficiency
 from meshscope.analysis.kernels import kernels
 from meshscope.analysis.memory import RankMemory, memory
 from meshscope.analysis.memory_doubts import memory_doubts
+from meshscope.analysis.not_finite import not_finite
 from meshscope.analysis.several_devices import several_devices
 from meshscope.analysis.standing import device_kind
 from meshscope.analysis.steps import NO_TOKENS, Steps, steps
@@ -146,6 +147,12 @@ def _nature(run: Run) -> dict[str, Any]:
         said["seen"] = {"strategy": head.seen or None, "title": head.title}
     if run.stacks:
         said["stacks"] = stacks_json(run)
+    if (lost := not_finite(run)).evidence:
+        said["not_finite"] = {
+            "loss_since_step": lost.loss_step,
+            "parameters_since_step": lost.parameters_step,
+            "ranks": list(lost.ranks),
+        }
     if head.faults:
         said["injected"] = list(head.faults)
     if head.hosts:

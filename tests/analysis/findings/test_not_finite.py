@@ -10,7 +10,9 @@ from msgspec.structs import replace
 
 from meshscope.analysis.findings import findings
 from meshscope.analysis.looked_for import looked_for
+from meshscope.analysis.steps import steps as counted_steps
 from meshscope.recording.entries import Checked, Sampled, StepDone
+from meshscope.reports.analysis_json import analysis
 
 
 def losses(*values: float | None, ranks: int = 2) -> list[StepDone]:
@@ -39,6 +41,9 @@ def test_parameters_and_loss_that_are_lost_are_told_with_their_steps() -> None:
         "the sum of parameters of ranks 0–1 is NaN at the check of step 2, still finite at step 0"
     )
     assert "clip_grad_norm_" in found.fix
+    assert analysis([lost])["recordings"][0]["not_finite"] == {
+        "loss_since_step": 2, "parameters_since_step": 2, "ranks": [0, 1]
+    }  # fmt: skip
     (drift,) = (one for one in looked_for(lost) if one.code == "ranks-drift")
     assert (drift.state, "parameters are not finite since step 2" in drift.why) == ("cannot say", True)
     assert codes(lost) == ["not-finite"]
@@ -58,7 +63,9 @@ def test_one_lost_rank_is_named() -> None:
 
 
 def test_what_is_finite_again_was_an_overflow_that_was_skipped() -> None:
-    assert codes(run([*losses(5.0, math.inf, 4.0), *checks((0, math.inf), (2, 1.0))])) == []
+    healed = run([*losses(5.0, math.inf, 4.0), *checks((0, math.inf), (2, 1.0))])
+    assert codes(healed) == []
+    assert "not_finite" not in analysis([healed])["recordings"][0]
 
 
 def test_a_stage_that_tells_no_loss_has_not_lost_it() -> None:
@@ -79,3 +86,5 @@ def test_infinite_losses_and_readings_are_drawn_nowhere() -> None:
     assert [value for value in known.steps.loss.tolist() if not math.isnan(value)] == [5.0, 5.0]
     assert known.samples.fields == ("clock_hz",)
     assert findings(known)
+    assert counted_steps(known).loss_lost_step == 1
+    assert counted_steps(run(losses(5.0, 4.0))).loss_lost_step == -1

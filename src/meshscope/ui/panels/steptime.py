@@ -195,6 +195,9 @@ def _under(found: Steps, frame: Frame) -> list[Piece]:
         longer = f"{percent(found.profiled_slowdown_frac)} longer"
         figures.append(("profiled steps take ", longer, "profiled_slowdown"))
     pieces: list[Piece] = [(" ", "text")]
+    lost = f"loss not finite since step {found.loss_lost_step}  "
+    if found.loss_lost_step >= 0 and cells(pieces) + len(lost) <= frame.width:
+        pieces.append((lost, "text"))
     for words, figure, number in figures:
         if cells(pieces) + len(words) + len(figure) <= frame.width:
             pieces += [(words, "quiet"), (figure, Cited("text", number)), ("  ", "text")]
