@@ -46,17 +46,13 @@ class StepColumns:
 
     def table(self, now_ns: int) -> StepTable:
         """The steps written at or before a time."""
-        if self._fresh:
-            fresh = _columns(list(map(_values, self._fresh)), _STEP)
-            self._newest_ns = max(self._newest_ns, int(fresh["t_ns"].max()))
-            self._sorted = _with_steps(self._sorted, _by_rank_and_step(fresh))
-            self._fresh = []
+        self._take_fresh()
         seen = self._sorted if now_ns >= self._newest_ns else _until(self._sorted, now_ns)
         return StepTable(**{name: seen[name] for name in STEP_COLUMNS})
 
     def lost(self, now_ns: int) -> tuple[LostLoss, ...]:
         """The ranks whose newest loss that was written at or before a time is not finite, and since when."""
-        self.table(now_ns)
+        self._take_fresh()
         if not self._sorted["lost"].any():
             return ()
         seen = _until(self._sorted, now_ns)
@@ -70,6 +66,13 @@ class StepColumns:
             if first <= rows[-1]:
                 found.append(LostLoss(number, int(step[first]), _LOST[int(lost[first])]))
         return tuple(found)
+
+    def _take_fresh(self) -> None:
+        if self._fresh:
+            fresh = _columns(list(map(_values, self._fresh)), _STEP)
+            self._newest_ns = max(self._newest_ns, int(fresh["t_ns"].max()))
+            self._sorted = _with_steps(self._sorted, _by_rank_and_step(fresh))
+            self._fresh = []
 
 
 _told = attrgetter(*(_STEP.names or ())[:-1])
