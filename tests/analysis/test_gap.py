@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from stepped import MS, Step, profiled, windows
 
 from meshscope.analysis.contenders import Contender, contenders, order
-from meshscope.analysis.gap import LEVEL, PROFILED, UNKNOWN, UNPROFILED, WON, Gap, GapPart, deltas, gap
+from meshscope.analysis.gap import UNPROFILED, Gap, GapPart, deltas, gap
 from meshscope.analysis.gap_words import sentence, winning
+from meshscope.analysis.winner import LEVEL, PROFILED, UNKNOWN, WON, Decision
 from meshscope.recording.entries import Ended
 from meshscope.run import Run
 
@@ -240,7 +241,7 @@ gaps = st.builds(
 def made_gap(parts: list[tuple[str, int]]) -> Gap:
     total_ns = sum(ns for _, ns in parts)
     told = tuple(GapPart(name, ns, is_clear=True) for name, ns in parts)
-    return Gap("a", "b", total_ns, 1.5, told, WON, "", "", "", 0.1, "in all-reduce")
+    return Gap("a", "b", total_ns, 1.5, told, Decision(WON, least_frac=0.1), "", "", "in all-reduce")
 
 
 @settings(max_examples=50, deadline=None)

@@ -96,12 +96,13 @@ def change(a: Sequence[Figures], b: Sequence[Figures]) -> Change:
 class Judgement:
     """``verdict``: faster, slower, no difference or cannot say of B; why, and the step time that it rests on.
 
-    ``step`` is None where nothing can be said of the step time.
+    ``step`` is None where nothing can be said of the step time. ``is_crowded``: other programs used the cores.
     """
 
     step: Estimate | None
     verdict: str
     why: str
+    is_crowded: bool = False
 
 
 def judgement(a: Sequence[Figures], b: Sequence[Figures], *, called: tuple[str, str] = ("A", "B")) -> Judgement:
@@ -135,7 +136,7 @@ def _judged(a: Side, b: Side, called: tuple[str, str]) -> Judgement:
         if wait.direction * step.change > 0 and not (crowd and name == "idle"):
             return _by_waiting(step, name, wait)
     if crowd:
-        return Judgement(replace(step, low=math.nan, high=math.nan), UNSURE, crowd)
+        return Judgement(replace(step, low=math.nan, high=math.nan), UNSURE, crowd, is_crowded=True)
     smallest = f"less than {step.resolution * 100:.0f} % would not show"
     if step.resolution > USEFUL_FRAC:
         return Judgement(step, UNSURE, f"the steps scatter so much that {smallest}")

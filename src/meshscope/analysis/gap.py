@@ -5,15 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from meshscope.analysis import likeness
-from meshscope.analysis.change import SAME, SLOWER, UNSURE, judgement
 from meshscope.analysis.contenders import Contender
 from meshscope.analysis.overlap import exposed_in
 from meshscope.analysis.step_split import FEWEST, PARTS, StepSplit
+from meshscope.analysis.winner import Decision, decide
 from meshscope.units import counted
-
-WON, LEVEL, UNKNOWN, PROFILED = "won", "level", "unknown", "profiled"
-"""``profiled``: both are native traces, whose steps can be set against each other only as they were profiled."""
 
 UNPROFILED = "unprofiled"
 
@@ -39,8 +35,7 @@ class Gap:
     steps without a profiler differ by beyond the profiled ones. Empty where ``untold`` says why they are not known;
     ``shares_cores``: the ranks of one of them do, so that what is exposed is their scheduler's choice.
     ``few`` says of how few profiled steps they are, where that leaves open how far they scatter.
-    ``verdict`` is one of WON, LEVEL, UNKNOWN (``why``) and PROFILED; ``least_frac`` the smallest difference that would
-    have shown, as a fraction. ``where`` names the collectives that the additional exposed time lies in.
+    ``decision`` says who wins. ``where`` names the collectives that the additional exposed time lies in.
     """
 
     fast: str
@@ -48,13 +43,21 @@ class Gap:
     total_ns: int
     times: float
     parts: tuple[GapPart, ...]
-    verdict: str
-    why: str
+    decision: Decision
     untold: str
     few: str
-    least_frac: float
     where: str
     shares_cores: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """One of WON, LEVEL, UNKNOWN and PROFILED."""
+        return self.decision.verdict
+
+    @property
+    def why(self) -> str:
+        """Why it is UNKNOWN who wins."""
+        return self.decision.why
 
 
 def gap(fast: Contender, slow: Contender) -> Gap | None:
@@ -62,10 +65,6 @@ def gap(fast: Contender, slow: Contender) -> Gap | None:
     if math.isnan(fast.step_ns + slow.step_ns) or not fast.step_ns:
         return None
     total_ns = round(slow.step_ns) - round(fast.step_ns)
-    verdict, why, least_frac = _verdict(fast, slow)
-    if verdict == WON and total_ns <= 0:
-        # The verdict counts the steps during which nobody else used the cores, where there are enough of them.
-        verdict, why = UNKNOWN, "all their steps say otherwise than those during which no other program ran"
     untold = _untold(fast, slow)
     return Gap(
         fast=fast.name,
@@ -73,29 +72,12 @@ def gap(fast: Contender, slow: Contender) -> Gap | None:
         total_ns=total_ns,
         times=slow.step_ns / fast.step_ns,
         parts=() if untold else _parts(fast, slow, total_ns),
-        verdict=verdict,
-        why=why,
+        decision=decide(fast, slow),
         untold=untold,
         few=_few(fast, slow),
-        least_frac=least_frac,
         where=_where(fast, slow),
         shares_cores=fast.row.shares_cores or slow.row.shares_cores,
     )
-
-
-def _verdict(fast: Contender, slow: Contender) -> tuple[str, str, float]:
-    """As ``compare`` judges the two, so that both say the same of them."""
-    if fast.is_traced or slow.is_traced:
-        why = likeness.other(fast.figures, slow.figures)
-        return (UNKNOWN, why, math.nan) if why else (PROFILED, "", math.nan)
-    found = judgement([fast.figures], [slow.figures], called=(fast.name, slow.name))
-    if found.step is None or found.verdict == UNSURE:
-        return UNKNOWN, found.why, math.nan
-    if found.verdict == SAME:
-        return LEVEL, "", found.step.resolution
-    if found.verdict == SLOWER:
-        return WON, "", found.step.resolution
-    return UNKNOWN, f"{slow.name} has the shorter steps, {fast.name} takes more samples per second", math.nan
 
 
 def _untold(fast: Contender, slow: Contender) -> str:

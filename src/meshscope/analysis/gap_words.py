@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from meshscope.analysis.contenders import Contender, order
-from meshscope.analysis.gap import LEVEL, PROFILED, UNPROFILED, WON, Gap, GapPart, gap
+from meshscope.analysis.gap import UNPROFILED, Gap, GapPart, gap
 from meshscope.analysis.standing import Row
 from meshscope.analysis.unequal import apart, equals, size_words
+from meshscope.analysis.winner import LEVEL, PROFILED, WON, nobody
 from meshscope.units import NS_PER_MS, milliseconds
 
 _MOST_NAMED = 4
@@ -112,14 +113,14 @@ def sentence(known: Gap, but_not: Sequence[str] = ()) -> str:
         return f"{won}{_because(known, figures)}."
     if known.verdict == LEVEL:
         apart = f"{figures.total} ms a step apart ({_percent(known.times - 1)})"
-        noise = f"one run of each tells apart {_percent(known.least_frac)} and more"
+        noise = f"one run of each tells apart {_percent(known.decision.least_frac)} and more"
         return f"Neither of {known.fast} and {known.slow} wins: they are {apart}; {noise}."
     if known.verdict == PROFILED:
         return (
             f"A profiled step of {known.fast} is {figures.total} ms shorter than one of {known.slow}"
             f"{_because(known, figures)}. Traces hold no unprofiled step, so no winner is named."
         )
-    return f"No winner of {known.fast} and {known.slow}: {known.why}."
+    return nobody(known.fast, known.slow, known.decision)
 
 
 def _because(known: Gap, figures: _Printed) -> str:

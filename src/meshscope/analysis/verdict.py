@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from meshscope.analysis.because import because
 from meshscope.analysis.overlap import CollectiveOverlap
 from meshscope.analysis.settling import settling
 from meshscope.analysis.standing import NO_STEP, NO_STEP_YET, Row
+from meshscope.analysis.winner import LEVEL, WON, Decision, nobody
 from meshscope.experiment import Experiment
 from meshscope.run import Run
 from meshscope.units import counted, milliseconds, ranges, rate
@@ -20,41 +22,50 @@ _STEPLESS = (NO_STEP, NO_STEP_YET)
 _NOTHING = "Nothing has run yet."
 
 
-def verdict(ranked: tuple[Row, ...], collectives: Collectives, apart: tuple[Row, ...] = ()) -> str:
+def verdict(
+    ranked: Sequence[Row], decisions: Sequence[Decision], collectives: Collectives, apart: Sequence[Row] = ()
+) -> str:
     """Who leads, by how much, and why as far as profiled steps say. ``ranked`` is in order of throughput.
 
-    ``apart`` are the rows that are not ranked: they tell why nobody leads.
-
-    Strategies whose difference is smaller than their spreads together are called level.
+    ``decisions`` are of the first against each of the others, in their order. ``apart`` are the rows that are not
+    ranked: they tell why nobody leads.
     """
     if not ranked:
         return _nobody(apart)
-    if len(ranked) == 1:
-        only = ranked[0]
-        return f"{only.strategy}: {rate(only.samples_per_s)} samples/s, {milliseconds(only.median_ns)} ms per step."
-    level = [row for row in ranked if _is_level(ranked[0], row)]
-    behind = [row for row in ranked if row not in level]
+    first, *others = ranked
+    if not others:
+        return f"{first.strategy}: {rate(first.samples_per_s)} samples/s, {milliseconds(first.median_ns)} ms per step."
+    judged = list(zip(others, decisions, strict=True))
+    behind = [row for row, found in judged if found.verdict == WON]
+    if not behind and judged[0][1].verdict != LEVEL:
+        return nobody(first.strategy, others[0].strategy, judged[0][1])
+    level = [first, *(row for row, found in judged if found.verdict == LEVEL)]
+    unsure = _unsure(first, [(row, found) for row, found in judged if found.verdict not in (WON, LEVEL)])
     if not behind:
+        least_frac = max(found.least_frac for _, found in judged if found.verdict == LEVEL)
         rates = _listed([rate(row.samples_per_s) for row in level])
-        return f"{_names(level)} are level: {rates} samples/s differ by less than their spreads."
+        noise = f"one run of each tells apart {least_frac * 100:.0f} % and more"
+        return f"{_names(level)} are level: {rates} samples/s; {noise}.{unsure}"
     leads = f"{_names(level)} {'leads' if len(level) == 1 else 'are level and lead'}"
     shown = [behind[0], behind[-1]] if len(behind) > 1 else behind
-    factors = ", ".join(f"{_times(ranked[0].samples_per_s / row.samples_per_s)} {row.strategy}" for row in shown)
-    return f"{leads}: {factors}{because(ranked[0], behind[-1], collectives.get(behind[-1].strategy, ()))}."
+    factors = ", ".join(f"{_times(first.samples_per_s / row.samples_per_s)} {row.strategy}" for row in shown)
+    return f"{leads}: {factors}{because(first, behind[-1], collectives.get(behind[-1].strategy, ()))}.{unsure}"
 
 
-def _nobody(apart: tuple[Row, ...]) -> str:
+def _unsure(first: Row, judged: Sequence[tuple[Row, Decision]]) -> str:
+    """Over whom it is not known to lead, with the reason."""
+    return "".join(
+        f" Whether {first.strategy} leads {row.strategy} is not known: {found.why}." for row, found in judged
+    )
+
+
+def _nobody(apart: Sequence[Row]) -> str:
     whys = {row.not_ranked_why for row in apart if not row.is_baseline}
     if not whys:
         return ("Only a baseline has run." if len(apart) == 1 else "Only baselines have run.") if apart else _NOTHING
     if whys <= {NO_STEP, NO_STEP_YET}:
         return f"No strategy has an {(NO_STEP_YET if NO_STEP_YET in whys else NO_STEP).removeprefix('no ')}."
     return "No strategy can be ranked."
-
-
-def _is_level(a: Row, b: Row) -> bool:
-    spreads = [spread for spread in (a.samples_per_s_spread, b.samples_per_s_spread) if not math.isnan(spread)]
-    return abs(a.samples_per_s - b.samples_per_s) <= sum(spreads)
 
 
 def footnotes(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> tuple[str, ...]:
