@@ -74,6 +74,39 @@ def test_waiting_for_a_late_rank_is_a_reason_of_its_own() -> None:
     assert "30.0 ms less exposed waiting for late ranks" in sentence(found)
 
 
+def test_a_kind_of_collective_is_named_only_where_the_number_is_of_that_kind_alone() -> None:
+    """70 ms is what all kinds differ by; in all-gather alone it is 100 more, in all-reduce 30 less."""
+    reduced = [Step(compute=60, exposed=30, idle=10, collective="all_reduce")] * 3
+    over_all = "70 ms less exposed transfer over all collectives, 20 ms less computing, 10 ms less idle."
+    assert sentence(between(profiled("ddp", 100, reduced), profiled("fsdp", 200, FSDP))).endswith(over_all)
+    more = [Step(compute=60, exposed=80, collective="all_reduce")] * 3
+    less = [Step(compute=160, exposed=30)] * 3
+    said = sentence(between(profiled("ddp", 140, more), profiled("fsdp", 190, less)))
+    assert said.endswith("100.0 ms less computing, but 50.0 ms more exposed transfer over all collectives.")
+    alone = [Step(compute=60, idle=40)] * 3
+    assert "100 ms less exposed transfer in all-gather" in sentence(
+        between(profiled("ddp", 100, alone), profiled("fsdp", 200, FSDP))
+    )
+
+
+@pytest.mark.parametrize(
+    ("slow", "said"),
+    [
+        (Step(compute=160, exposed=30, idle=10), "100 ms less computing."),
+        (Step(compute=130, hidden=30, exposed=30, idle=10), "100 ms less computing (compute 70 less, hidden 30 less)."),
+        (Step(compute=60, hidden=100, exposed=30, idle=10), "100 ms less computing (all of it hidden)."),
+        (
+            Step(compute=10, hidden=150, exposed=30, idle=10),
+            "100 ms less computing (compute 50 more, hidden 150 less).",
+        ),
+    ],
+)
+def test_computing_is_told_as_the_columns_have_it(slow: Step, said: str) -> None:
+    """Compute beside a collective has a column of its own, and is computing as well."""
+    found = between(profiled("ddp", 100, DDP), profiled("fsdp", 200, [slow] * 3))
+    assert sentence(found) == f"ddp wins by 100 ms a step over fsdp (2.0×): {said}"
+
+
 def test_a_part_within_the_spread_of_both_is_counted_with_the_rest() -> None:
     slow = [Step(compute=80, exposed=100, idle=ms) for ms in (0, 20, 40)]
     found = between(profiled("ddp", 100, DDP), profiled("fsdp", 200, slow))

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 from meshscope.analysis.contenders import Contender
-from meshscope.analysis.overlap import exposed_in
 from meshscope.analysis.step_split import FEWEST, PARTS, StepSplit
 from meshscope.analysis.winner import Decision, decide
 from meshscope.units import counted
@@ -35,7 +34,8 @@ class Gap:
     steps without a profiler differ by beyond the profiled ones. Empty where ``untold`` says why they are not known;
     ``shares_cores``: the ranks of one of them do, so that what is exposed is their scheduler's choice.
     ``few`` says of how few profiled steps they are, where that leaves open how far they scatter.
-    ``decision`` says who wins. ``where`` names the collectives that the additional exposed time lies in.
+    ``decision`` says who wins. ``where`` says over which collectives exposed time is added up.
+    ``hidden_ns``: how much of the part ``computing`` is compute beside a collective, shown in a column of its own.
     """
 
     fast: str
@@ -48,6 +48,7 @@ class Gap:
     few: str
     where: str
     shares_cores: bool = False
+    hidden_ns: int = 0
 
     @property
     def verdict(self) -> str:
@@ -77,6 +78,7 @@ def gap(fast: Contender, slow: Contender) -> Gap | None:
         few=_few(fast, slow),
         where=_where(fast, slow),
         shares_cores=fast.row.shares_cores or slow.row.shares_cores,
+        hidden_ns=slow.split.parts_ns["hidden"] - fast.split.parts_ns["hidden"] if fast.split and slow.split else 0,
     )
 
 
@@ -117,9 +119,10 @@ def _of(split: StepSplit, name: str) -> int:
 
 
 def _where(fast: Contender, slow: Contender) -> str:
-    """In the one of the two that leaves more exposed."""
-    most = max((fast, slow), key=lambda one: one.split.exposed_ns if one.split else 0)
-    return exposed_in(most.collectives, most.split.exposed_ns) if most.split and most.split.exposed_ns else ""
+    """What exposed time of both is added up over: the kind of collective only where neither leaves another exposed."""
+    kinds = {row.name for one in (fast, slow) for row in one.collectives if row.exposed_ns > 0}
+    only = next(iter(kinds)).replace("_", "-") if len(kinds) == 1 else ""
+    return f"in {only}" if only and only != "unnamed" else "over all collectives" if kinds else ""
 
 
 @dataclass(frozen=True)

@@ -165,9 +165,19 @@ def _signed(units: int, figures: _Printed) -> str:
 def _part(part: GapPart, units: int, known: Gap, figures: _Printed) -> str:
     if part.name == UNPROFILED:
         return f"{_signed(units, figures)} outside what profiled steps show"
-    where = known.where if part.name in _TRANSFERS and units > 0 else ""
-    where = f" ({where})" if where.startswith("mostly") else f" {where}".rstrip()
-    return f"{_signed(units, figures)} {_WORDS[part.name]}{where}"
+    where = f" {known.where}" if part.name in _TRANSFERS and known.where else ""
+    columns = _columns(known, units, figures) if part.name == "computing" else ""
+    return f"{_signed(units, figures)} {_WORDS[part.name]}{where}{columns}"
+
+
+def _columns(known: Gap, units: int, figures: _Printed) -> str:
+    """Computing as the columns have it, where it is not all in the column ``compute``."""
+    hidden = figures.units(known.hidden_ns)
+    if not hidden:
+        return ""
+    rest = units - hidden
+    told = [f"{figures.ms(abs(count))} {'less' if count > 0 else 'more'}" for count in (rest, hidden)]
+    return f" (compute {told[0]}, hidden {told[1]})" if rest else " (all of it hidden)"
 
 
 @dataclass(frozen=True)
@@ -201,6 +211,9 @@ class _Printed:
     @property
     def total(self) -> str:
         return self.ms(abs(self.whole))
+
+    def units(self, ns: int) -> int:
+        return round(ns / (NS_PER_MS / 10**self.decimals))
 
     def ms(self, units: int) -> str:
         return f"{units / 10**self.decimals:.{self.decimals}f}"
