@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 from dataclasses import replace
 from typing import Any
 
@@ -69,30 +70,34 @@ def test_the_fastest_leads_and_the_slowest_says_why() -> None:
         (
             200,
             Step(compute=80, exposed=10, idle=10),
-            "; slow's step is 100 ms longer, but not when profiled, so why is not known.",
+            "; slow's step is 100 ms longer than ddp's, but not when profiled, so why is not known.",
         ),
         (
             200,
             Step(compute=70, exposed=10, idle=10),
-            "; slow's step is 100 ms longer, but 10.0 ms shorter when profiled, so why is not known.",
+            "; slow's step is 100 ms longer than ddp's, but 10.0 ms shorter when profiled, so why is not known.",
         ),
         (
             200,
             Step(compute=160, exposed=70, idle=50),
-            "; slow's step is 100 ms longer, but 180 ms when profiled, too much to say why.",
+            "; slow's step is 100 ms longer than ddp's, but 180 ms when profiled, too much to say why.",
         ),
-        # 40 ms of 100: named with its size. 33 of 147: not at all.
-        (200, Step(compute=110, exposed=40, idle=50), ", in part (40.0 of 100 ms) because slow idles 25 % of a step"),
+        # 40 ms of 100: named with its size. 35 of 123 (and 147 without a profiler): not at all.
+        (
+            200,
+            Step(compute=110, exposed=40, idle=50),
+            "; slow's profiled step is 100 ms longer than ddp's, in part (40.0 ms) because slow idles 25 % of a step",
+        ),
         (
             247,
             Step(compute=115, exposed=35, idle=43, copied=30),
-            "; of slow's extra 147 ms a step no part makes up a third (most: computing, 35.0 ms).",
+            "profiled step is 123 ms longer than ddp's, and no part makes up a third (most: computing, 35.0 ms).",
         ),
         # Idle is all that the profiled steps differ by, and that is 33 of 147 ms.
         (
             247,
             Step(compute=80, exposed=10, idle=43),
-            "; slow's step is 147 ms longer, but only 33.0 ms when profiled, too little to say why.",
+            "; slow's step is 147 ms longer than ddp's, but only 33.0 ms when profiled, too little to say why.",
         ),
     ],
 )
@@ -109,17 +114,33 @@ def test_what_the_scheduler_chooses_is_no_reason() -> None:
         (profiled("ddp", 100, STEP, cores=2, **about), profiled("fsdp", 200, EXPOSED, cores=2, **about))
     )
     assert shared.verdict == (
-        "ddp leads: 2.0× fsdp; of fsdp's extra 100 ms a step, 90.0 are exposed, which the scheduler decides on shared "
-        "cores."
+        "ddp leads: 2.0× fsdp; fsdp's profiled step is 100 ms longer than ddp's, 90.0 of them exposed: the scheduler's "
+        "choice."
     )
     more = [Step(compute=60, exposed=130, idle=10)] * 3
     beyond = comparison((profiled("ddp", 100, STEP, cores=2, **about), profiled("fsdp", 200, more, cores=2, **about)))
-    assert "of fsdp's extra 100 ms a step, all are exposed, which the scheduler decides" in beyond.verdict
+    assert beyond.verdict.endswith(
+        "fsdp's profiled step is 100 ms longer than ddp's, all of them exposed: the scheduler's choice."
+    )
     apart = comparison((profiled("ddp", 100, STEP, cores=4, **about), profiled("fsdp", 200, EXPOSED, cores=4, **about)))
     assert "because fsdp leaves 50 % of a step exposed" in apart.verdict
     idle = [Step(compute=80, exposed=10, idle=110)] * 3
     idling = comparison((profiled("ddp", 100, STEP, cores=2, **about), profiled("slow", 200, idle, cores=2, **about)))
     assert "because slow idles 55 % of a step (ddp 10 %)" in idling.verdict
+
+
+def test_what_profiled_steps_show_is_told_of_profiled_steps_alone_and_of_the_one_it_is_set_against() -> None:
+    """The unprofiled steps differ by 100 ms, the profiled ones by 120, of which 90 are exposed."""
+    longer = [Step(compute=110, exposed=100, idle=10)] * 3
+    about = {"device_kind": "cpu", "ranks": 2, "cores": 2}
+    runs = [profiled(name, ms, made, **about) for name, ms, made in
+            (("pjit", 100, STEP), ("pmap", 101, STEP), ("fsdp", 200, longer))]  # fmt: skip
+    said = comparison(tuple(runs)).verdict
+    assert said == (
+        "pjit and pmap are level and lead: 2.0× fsdp; fsdp's profiled step is 120 ms longer than pjit's, 90.0 of them "
+        "exposed: the scheduler's choice."
+    )
+    assert len(textwrap.wrap(said, 80)) == 2
 
 
 def test_steps_of_other_size_have_no_leader() -> None:

@@ -12,37 +12,37 @@ from meshscope.units import UNKNOWN, milliseconds, ratio
 _MOSTLY_FRAC, _PARTLY_FRAC = 1 / 2, 1 / 3
 _ALIKE_FRAC = 0.01
 _WORDS = {"exposed": "exposed", "compute": "computing", "copy": "copying", "idle": "idling"}
-_CHANCE = "which the scheduler decides on shared cores"
+_CHANCE = "the scheduler's choice"
 
 
 def because(leader: Row, other: Row, collectives: tuple[CollectiveOverlap, ...]) -> str:
     """What the slower one spends its longer step on; no more than the profiled steps of both support.
 
-    The part that grew most is named as the reason if it makes up half of the difference of the step times, as a part
-    of the reason, with its size, if it makes up a third; and neither where the profiled steps differ by less than half
-    of that difference, or by more than it and a half. Exposed time of ranks that share their cores is no reason.
+    Of what its profiled step is longer than the leader's, the part that grew most is named as the reason if it makes
+    up half, as a part of the reason, with its size, if it makes up a third. Neither where the profiled steps differ by
+    less than half of what the unprofiled ones do, or by more than that and a half. Exposed time of ranks that share
+    their cores is no reason.
     """
     fast, slow = leader.per_step, other.per_step
-    if fast is None or slow is None or math.isnan(other.median_ns - leader.median_ns):
+    if fast is None or slow is None or not other.median_ns > leader.median_ns:
         return ""
-    if other.median_ns <= leader.median_ns:
-        times = f"{milliseconds(other.median_ns)} against {milliseconds(leader.median_ns)} ms"
-        return f"; {other.strategy}'s median step is not longer ({times})"
     longer_ns, seen_ns = other.median_ns - leader.median_ns, slow.span_ns - fast.span_ns
+    than = f"longer than {leader.strategy}'s"
     if abs(longer_ns - seen_ns) > longer_ns * _MOSTLY_FRAC:
-        return f"; {other.strategy}'s step is {milliseconds(longer_ns)} ms longer, {_unseen(longer_ns, seen_ns)}"
+        return f"; {other.strategy}'s step is {milliseconds(longer_ns)} ms {than}, {_unseen(longer_ns, seen_ns)}"
     before, after = _parts(fast), _parts(slow)
     grown = {name: after[name] - before[name] for name in after}
     part = max(grown, key=lambda name: grown[name])
-    of = milliseconds(grown[part]), milliseconds(longer_ns)
-    if grown[part] < longer_ns * _PARTLY_FRAC:
-        most = f"{_WORDS[part]}, {of[0]} ms"
-        return f"; of {other.strategy}'s extra {of[1]} ms a step no part makes up a third (most: {most})"
+    of = milliseconds(grown[part]), milliseconds(seen_ns)
+    profiled = f"; {other.strategy}'s profiled step is {of[1]} ms {than}"
+    if grown[part] < seen_ns * _PARTLY_FRAC:
+        return f"{profiled}, and no part makes up a third (most: {_WORDS[part]}, {of[0]} ms)"
     if part == "exposed" and (leader.shares_cores or other.shares_cores):
-        of_it = of[0] if grown[part] < longer_ns else "all"
-        return f"; of {other.strategy}'s extra {of[1]} ms a step, {of_it} are exposed, {_CHANCE}"
-    in_part = f" in part ({of[0]} of {of[1]} ms)" if grown[part] < longer_ns * _MOSTLY_FRAC else ""
-    return f",{in_part} because {_spends(part, leader, other, collectives)}"
+        return f"{profiled}, {of[0] if grown[part] < seen_ns else 'all'} of them exposed: {_CHANCE}"
+    spends = _spends(part, leader, other, collectives)
+    if grown[part] < seen_ns * _MOSTLY_FRAC:
+        return f"{profiled}, in part ({of[0]} ms) because {spends}"
+    return f", because {spends}"
 
 
 def _unseen(longer_ns: float, seen_ns: float) -> str:
