@@ -27,7 +27,7 @@ def asks(folder: Path) -> list[Ask]:
 async def test_the_leader_is_looked_at_once_everything_has_ended(folder: Path, staged: Staged) -> None:
     async with staged(folder) as stage:
         assert stage.watch.selected == "ddp"
-        assert "ddp leads" in stage.line(1)
+        assert "ddp and pmap are level and lead" in stage.line(1)
         assert "■ ended" in stage.line(0)
 
 
@@ -109,7 +109,7 @@ async def test_seeking_back_shows_only_what_was_known_then(folder: Path, staged:
         lines = stage.text()
         assert "✓ ddp" in lines
         assert "waiting" in lines
-        assert "ddp leads" not in lines
+        assert " lead" not in lines
 
 
 async def test_speed_goes_up_and_down_in_steps_and_shows(folder: Path, staged: Staged) -> None:
@@ -190,7 +190,7 @@ async def test_leaving_a_recording_asks_nothing_and_keeps_one_line(folder: Path,
         await stage.pilot.press(key)
         await stage.pilot.pause()
         line = stage.app.return_value or ""
-    assert line.startswith("ddp leads")
+    assert line.startswith("ddp and pmap are level and lead")
     assert line.endswith(f"Recorded in {folder}")
     assert "\n" not in line
 

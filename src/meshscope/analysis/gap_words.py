@@ -23,7 +23,7 @@ _WORDS = {
 }  # fmt: skip
 _TRANSFERS = ("transfer", "exposed")
 _EXPOSED = ("waiting", *_TRANSFERS)
-_CHANCE = "; what is exposed is the scheduler's choice where CPU ranks share cores"
+_CHANCE = "; on shared cores the scheduler chooses what is exposed"
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _beside(name: str, also: Sequence[str], others_not: Sequence[Gap]) -> str:
     said = f" It wins over {_listed(also)} too." if also else ""
     level = [one.slow for one in others_not if one.verdict == LEVEL]
     if level:
-        said += f" {_listed(level)} {'is' if len(level) == 1 else 'are'} level with {name} within the noise."
+        said += f" {_listed(level)} {'is' if len(level) == 1 else 'are'} level with {name}."
     unsure = [one for one in others_not if one.verdict != LEVEL]
     return said + "".join(f" Whether it wins over {one.slow} is not known: {one.why}." for one in unsure)
 
