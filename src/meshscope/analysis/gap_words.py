@@ -213,7 +213,7 @@ class _Printed:
         return self.ms(abs(self.whole))
 
     def units(self, ns: int) -> int:
-        return round(ns / (NS_PER_MS / 10**self.decimals))
+        return round(ns * 10.0**self.decimals / NS_PER_MS)
 
     def ms(self, units: int) -> str:
         return f"{units / 10**self.decimals:.{self.decimals}f}"
