@@ -28,6 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -188,4 +189,10 @@ def _waiting(a: Side, b: Side, of: Callable[[Side], list[Floats]], floor: float)
 
 
 def _median_variance(values: Floats) -> float:
+    return _variance_of(np.ascontiguousarray(values, dtype=np.float64).tobytes())
+
+
+@lru_cache(maxsize=256)  # As of the step times: a live screen asks again of runs that have long ended.
+def _variance_of(content: bytes) -> float:
+    values = np.frombuffer(content, dtype=np.float64)
     return float(resampled_medians(values, block_length(values > np.median(values))).var())

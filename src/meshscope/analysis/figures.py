@@ -10,6 +10,7 @@ import numpy as np
 from meshscope.analysis.breakdown import measure
 from meshscope.analysis.load import load
 from meshscope.analysis.memory import memory
+from meshscope.analysis.parts import per_run
 from meshscope.analysis.standing import device_kind
 from meshscope.analysis.steps import measured_steps
 from meshscope.analysis.works import Works, works
@@ -69,6 +70,7 @@ def figures(run: Run) -> Figures:
     return replace(paced(run), parts_ns=_parts(run), works=kept, works_left_ns=left_ns)
 
 
+@per_run
 def paced(run: Run) -> Figures:
     """Without what was profiled: all that a verdict on the step time rests on."""
     here, found = run.experiment, measured_steps(run)
