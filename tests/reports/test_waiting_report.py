@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawn import run, steps
+from drawn import run, steps, timeline
 from meeting import MS, later, met, run_of
 
+from meshscope.analysis.explaining import explanations
 from meshscope.reports.analysis_json import analysis_json
 from meshscope.reports.columns import WIDTH
 from meshscope.reports.text import report
@@ -52,6 +53,24 @@ def test_no_line_of_it_is_wider_than_a_plain_terminal() -> None:
     assert "lateness by step (the last 8 of 40)" in text
     assert "… 4 more ranks" in text
     assert max(len(line) for line in text.splitlines()) <= WIDTH
+
+
+def test_what_xla_records_of_waiting_has_another_name_than_what_matching_tells() -> None:
+    rows = """
+        0 all_reduce  .#####..
+        0 wait        .###....
+        1 all_reduce  ...###..
+        1 wait        ........
+    """
+    xla = timeline(rows, framework="jax", device_kind="cpu", world=2)
+    assert "exposed ms rendezvous ms bytes" in words(xla)
+    assert "wait ms" not in words(xla)
+    assert said(xla)["ranks"][0]["wait_source"] == "rendezvous"
+    assert (said(xla)["ranks"][0]["breakdown"]["wait_ns"], said(xla)["waiting"]["ranks"][0]["wait_ns"]) == (30, 20)
+    (definition,) = {one.number.definition for one in explanations([xla], "wait")}
+    assert "in XLA's rendezvous" in definition
+    assert "exposed ms wait ms bytes" in words(straggling())
+    assert "wait_source" not in said(straggling())["ranks"][0]
 
 
 def test_clocks_that_were_set_right_are_told() -> None:

@@ -155,7 +155,7 @@ def test_with_a_window_not_every_step_is_asked_about(tmp_path: Path) -> None:
 
 def test_the_sum_over_calls_is_not_called_as_the_time_in_which_a_rank_only_waits() -> None:
     shown = "\n".join(lines(answered(many(64)), SIZES["wide"]))
-    assert "wait, sum" in shown
+    assert "wait, sum ms" in shown
     assert "wait ms" not in shown
     assert "added up over calls, at once or not" in shown
 

@@ -10,7 +10,7 @@ from itertools import chain
 import numpy as np
 
 from meshscope.analysis.parts import per_pair, per_window
-from meshscope.analysis.waiting import WindowWaits, records_waits, waiting
+from meshscope.analysis.waiting import WindowWaits, meets, waiting
 from meshscope.intervals import Intervals, union
 from meshscope.run import Run
 from meshscope.spans import Kind, Window
@@ -245,7 +245,7 @@ def _rank(parts: dict[Window, Part]) -> RankBreakdown:
 
 def _waited(part: Part, window: Window, waits: WindowWaits | None) -> Part:
     """With the waiting that matching tells, where it tells all of it; what XLA records itself stays."""
-    if waits is None or (window.framework != "torch" and records_waits(window)):
+    if waits is None or meets(window):
         return part
     spans = window.spans
     rows = np.flatnonzero(spans.kind == Kind.COLLECTIVE)

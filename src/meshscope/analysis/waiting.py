@@ -141,6 +141,17 @@ def records_waits(window: Window) -> bool:
     return bool((spans.collective[spans.kind == Kind.WAIT] >= 0).any())
 
 
+def meets(window: Window) -> bool:
+    """Whether a window's waiting is what XLA recorded as its rendezvous, and not what matching ranks tells."""
+    return window.framework != "torch" and records_waits(window)
+
+
+@per_run
+def in_rendezvous(run: Run) -> bool:
+    """Whether :class:`~meshscope.analysis.breakdown.Breakdown` has XLA's own record of waiting, in any window."""
+    return any(meets(window) for window in run.windows)
+
+
 def _one_sided(window: Window) -> int:
     spans = window.spans
     others = (*SYNCHRONIZING, *PASSES)

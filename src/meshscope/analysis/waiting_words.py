@@ -10,7 +10,7 @@ from meshscope.analysis.lateness import FEWEST_STEPS, LATE_FRAC, NO_STEP, Latene
 from meshscope.analysis.own_work import Excess
 from meshscope.analysis.standing import shares_cores
 from meshscope.analysis.stragglers import LEAST_SHARED_FRAC, Straggler, surely_late
-from meshscope.analysis.waiting import Waiting, records_waits
+from meshscope.analysis.waiting import Waiting, in_rendezvous, records_waits
 from meshscope.run import Run
 from meshscope.units import counted, duration, percent, ranges, ratio
 
@@ -40,6 +40,15 @@ def waiting_words(found: Waiting) -> str:
     if offsets:
         said += f"; clocks set right by up to {duration(max(abs(offset) for offset in offsets))}"
     return said
+
+
+WAIT_WORDS = {"wait": "only waiting for peers", "rendezvous": "waiting for peers, as XLA records it"}
+"""By name how waiting was measured."""
+
+
+def wait_name(run: Run) -> str:
+    """What a table calls the waiting of a rank's time, by how it was measured."""
+    return "rendezvous" if in_rendezvous(run) else "wait"
 
 
 def straggler_words(found: Straggler) -> str:

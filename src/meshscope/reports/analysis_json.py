@@ -25,6 +25,7 @@ from meshscope.analysis.several_devices import several_devices
 from meshscope.analysis.standing import device_kind
 from meshscope.analysis.steps import NO_TOKENS, Steps, steps
 from meshscope.analysis.traced_memory import SOURCE, traced_memory
+from meshscope.analysis.waiting import meets
 from meshscope.reports.collectives_json import collectives_json
 from meshscope.reports.comparison_json import comparison_json
 from meshscope.reports.efficiency_text import efficiency_values
@@ -189,6 +190,8 @@ def _rank(run: Run, rank: RankBreakdown, doubts: Doubts) -> dict[str, Any]:
             said["per_step"] = _breakdown(rank.per_step) | {"steps": len(rank.steps)}
         elif all(window.is_complete for window in mine):
             _doubt(doubts, "per_step", _NO_STEP)
+        if any(meets(window) for window in mine):
+            said["wait_source"] = "rendezvous"
         own = [one for one in several_devices(run) if one.rank == rank.rank]
         if own:
             said["devices"] = [{"device": one.device, "breakdown": _breakdown(one.total)} for one in own]

@@ -9,8 +9,8 @@ from meshscope.units import UNKNOWN, milliseconds, percent, ranges, ratio
 _MOST_GROUPS = 2
 
 
-def axes_lines(found: tuple[Axis, ...]) -> list[str]:
-    """Empty where there is one axis alone."""
+def axes_lines(found: tuple[Axis, ...], wait: str) -> list[str]:
+    """Empty where there is one axis alone. ``wait`` is what waiting is called: see ``waiting_words.wait_name``."""
     if not found:
         return []
     rows = [
@@ -26,7 +26,8 @@ def axes_lines(found: tuple[Axis, ...]) -> list[str]:
     ]
     said = "collectives by the groups of ranks that call them (groups × ranks in each): "
     said += "; ".join(f"{_groups(axis)}: {', '.join(kind.replace('_', '-') for kind in axis.kinds)}" for axis in found)
-    return [*wrapped(said), *table(("groups", "calls", "ms", "hidden", "exposed ms", "wait ms"), rows, indent="    ")]
+    heading = ("groups", "calls", "ms", "hidden", "exposed ms", f"{wait} ms")
+    return [*wrapped(said), *table(heading, rows, indent="    ")]
 
 
 def _groups(axis: Axis) -> str:

@@ -17,6 +17,7 @@ from meshscope.analysis.progress import progress
 from meshscope.analysis.several_devices import several_devices
 from meshscope.analysis.standing import device_kind, shares
 from meshscope.analysis.steps import Steps, steps
+from meshscope.analysis.waiting_words import WAIT_WORDS, wait_name
 from meshscope.reports.axes_text import axes_lines
 from meshscope.reports.columns import table, wrapped
 from meshscope.reports.devices_text import device_lines
@@ -45,13 +46,14 @@ _RANK_FROM = {
 
 def run_lines(run: Run) -> list[str]:
     """Lines of at most 80 characters (names of files may be longer)."""
+    wait = wait_name(run)
     lines = wrapped(_title(run), indent="")
     lines += _rank_from(run)
     lines += findings_lines(run)
-    lines += _split(breakdown(run))
+    lines += _split(breakdown(run), wait)
     lines += device_lines(several_devices(run))
-    lines += _collectives(overlap(run))
-    lines += axes_lines(axes(run))
+    lines += _collectives(overlap(run), wait)
+    lines += axes_lines(axes(run), wait)
     lines += pipeline_lines(run)
     lines += waiting_lines(run)
     lines += why_lines(run)
@@ -112,7 +114,7 @@ def _ranks(count: int, kind: str) -> str:
     return f"{counted(count, 'rank')} without device work" if kind == "none" else counted(count, f"{kind.upper()} rank")
 
 
-def _split(ranks: tuple[RankBreakdown, ...]) -> list[str]:
+def _split(ranks: tuple[RankBreakdown, ...], wait: str) -> list[str]:
     """Every rank's mean complete step; whole windows where no rank has a complete one."""
     known = [rank for rank in ranks if rank.device_kind != "none"]
     if not known:
@@ -121,10 +123,10 @@ def _split(ranks: tuple[RankBreakdown, ...]) -> list[str]:
     profiled = [step for rank in known for step in rank.steps]
     of = f"mean of {_steps_of(profiled)}" if has_steps else "whole windows: no step lies wholly in one"
     rows = [_split_row(str(rank.rank), rank.per_step if has_steps else _traced_of(rank)) for rank in ranks[:MOST_RANKS]]
-    heading = ("rank", "ms", "compute alone", "hidden", "exposed", "copy", "idle", "wait ms")
+    heading = ("rank", "ms", "compute alone", "hidden", "exposed", "copy", "idle", f"{wait} ms")
     lines = wrapped(
         f"where a step goes, in % of it ({of}): compute alone, hidden communication with the compute that hides it, "
-        "exposed communication, copies alone and idle add up to it:"
+        f"exposed communication, copies alone and idle add up to it; {wait}: {WAIT_WORDS[wait]}:"
     )
     return [*lines, *table(heading, rows, indent="    "), *_more(len(ranks))]
 
@@ -160,7 +162,7 @@ def _plural(word: str, values: Iterable[int]) -> str:
     return f"{word}s" if len(set(values)) > 1 else word
 
 
-def _collectives(found: tuple[CollectiveOverlap, ...]) -> list[str]:
+def _collectives(found: tuple[CollectiveOverlap, ...], wait: str) -> list[str]:
     if not found:
         return []
     of = "per profiled step and rank" if found[0].steps else "per rank, over whole windows"
@@ -176,10 +178,10 @@ def _collectives(found: tuple[CollectiveOverlap, ...]) -> list[str]:
         )
         for row in found
     ]
-    heading = ("collective", "calls", "ms", "hidden", "exposed ms", "wait ms", "bytes")
+    heading = ("collective", "calls", "ms", "hidden", "exposed ms", f"{wait} ms", "bytes")
     counted_in = "the profiled steps" if found[0].steps else "whole windows"
     lines = wrapped(
-        f"collectives ({of}; hidden in % of their time; wait: only waiting for peers, hidden or not; calls in "
+        f"collectives ({of}; hidden in % of their time; {wait}: {WAIT_WORDS[wait]}, hidden or not; calls in "
         f"{counted_in}, over all ranks):"
     )
     return [*lines, *table(heading, rows, indent="    ")]

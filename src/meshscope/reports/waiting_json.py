@@ -20,6 +20,9 @@ MOST_STEPS = 256
 def waiting_json(run: Run) -> dict[str, Any]:
     """The parts ``waiting``, ``lateness``, ``stragglers``, ``memory_imbalance``, ``slow_steps`` and ``input``.
 
+    ``wait_ns`` of ``waiting.ranks`` is until the last rank came, by matching, added up over calls; that of a rank's
+    ``per_step`` counts calls at once once, and is what XLA records of its rendezvous where ``wait_source`` says so.
+
     A part is absent, or a list empty, where there is nothing to say: fewer than two ranks, no step, nothing matched.
     """
     found = waiting(run)
@@ -42,6 +45,7 @@ def _waiting(found: Waiting) -> dict[str, Any]:
         "collectives": found.collectives,
         "matched": found.matched,
         "spans": found.spans,
+        "source": "matching",
         "ranks": [asdict(rank) for rank in found.ranks],
         "unmatched": dict(found.unmatched),
     }

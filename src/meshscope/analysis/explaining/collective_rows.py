@@ -20,6 +20,7 @@ from meshscope.analysis.explaining.figure import (
     total,
 )
 from meshscope.analysis.explaining.number import Asked, Case, Group, Number
+from meshscope.analysis.waiting import in_rendezvous
 from meshscope.intervals import union
 from meshscope.run import Run
 from meshscope.units import UNKNOWN, size
@@ -33,11 +34,13 @@ Figured = Callable[[CollectiveTotal, tuple[Row, ...]], Figure]
 
 def numbers(run: Run) -> tuple[Number, ...]:
     names = dict.fromkeys(found.name for found, _ in collective_rows(run))
-    return tuple(_number(name, what) for name in names for what in _WHAT)
+    is_recorded = in_rendezvous(run)
+    return tuple(_number(name, what, is_recorded=is_recorded) for name in names for what in _WHAT)
 
 
-def _number(name: str, what: str) -> Number:
+def _number(name: str, what: str, *, is_recorded: bool) -> Number:
     field, unit, said, excludes, _ = _WHAT[what]
+    said = _RECORDED.get(what, said) if is_recorded else said
     called = name or "unnamed"
     return Number(
         name=f"collectives.{called}.{what}",
@@ -192,6 +195,12 @@ def _busbw(row: CollectiveTotal, rows: tuple[Row, ...]) -> Figure:
     factor = Figure(f"bus factor among {row.group_size} ranks", bus_factor(row.name, row.group_size) or 0.0, "×")
     return made("bus bandwidth", PRODUCT, _algbw(row, rows), factor, unit="bytes/s")
 
+
+_RECORDED = {
+    "wait": "The part of its time in XLA's rendezvous, as the trace records it, added up over ranks.",
+    "transfer": "The part of its time outside XLA's rendezvous, as the trace records it, added up over ranks.",
+}
+"""What waiting is where XLA records it: that stands, whatever matching ranks tells."""
 
 _WHAT: dict[str, tuple[str, str, str, str, Figured]] = {
     "count": ("count", "calls", "How many COLLECTIVE spans there are, over all ranks.", _ALL, _COUNT),

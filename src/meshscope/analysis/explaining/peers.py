@@ -23,14 +23,14 @@ _SAID = {
     "calls": ("calls", "calls", "How many collectives of a rank have a counterpart on every rank of their group."),
     "busy": ("busy_ns", "ns", "The time of a rank's matched collectives, added up over calls (at once counts twice)."),
     "wait": ("wait_ns", "ns",
-             "What a rank's matched collectives waited for the last rank, added up over calls (at once counts twice)."),
+             "What a rank's collectives waited until the last rank came, added up over calls (at once counts twice)."),
     "transfer": ("transfer_ns", "ns", "What is left of a rank's matched collectives once the last rank has come."),
     "last": ("last", "calls", "How many of the matched collectives a rank came to last."),
     "charged": ("charged_ns", "ns", "What all ranks waited in collectives that this rank came to last, added up."),
     "late": ("late_ns", "ns", "How much later than the median rank a rank came to its matched collectives, added up."),
 }  # fmt: skip
 _PER_STEP = {
-    "wait": "What a rank's matched collectives waited for the last rank, added up over calls, in a step in the mean.",
+    "wait": "What a rank's matched collectives waited until the last rank came, added up over calls, in a step.",
     "transfer": "What is left of a rank's matched collectives once the last rank has come, in a step in the mean.",
     "held": "How long a rank that came last held up another one, in a step in the mean.",
 }

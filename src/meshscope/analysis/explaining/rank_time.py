@@ -13,7 +13,7 @@ from meshscope.analysis.explaining.evidence import WORK, Pick, events, evidence,
 from meshscope.analysis.explaining.figure import Figure
 from meshscope.analysis.explaining.number import Asked, Case, Evidence, Group, Number
 from meshscope.analysis.explaining.split import Counting, counting, means, totals
-from meshscope.analysis.waiting import records_waits, waiting
+from meshscope.analysis.waiting import in_rendezvous, meets, waiting
 from meshscope.intervals import Intervals
 from meshscope.intervals import window as clipped
 from meshscope.run import Run
@@ -66,6 +66,11 @@ _SAID = {
         "waiting for the host, for data or for a stream",
     ),
 }
+_IN_RENDEZVOUS = (
+    "Time in which the rank was in XLA's rendezvous, as the trace records it, hidden under compute or not",
+    "a second such span at the same time; this is not until the last rank came, which waiting.wait tells by matching "
+    "ranks, and which may be more or less; waiting for the host or for data",
+)
 _ALSO = {
     "compute": ("compute_ns", "busy_compute"),
     "collective": ("collective_ns", "busy_collective", "collectives_time"),
@@ -75,7 +80,7 @@ _ALSO = {
     "busy": ("busy_ns",),
     "idle": ("idle_ns",),
     "span": ("span_ns", "ms profiled", "profiled_step"),
-    "wait": ("wait_ns", "waiting", "wait ms"),
+    "wait": ("wait_ns", "waiting", "wait ms", "rendezvous", "rendezvous ms"),
 }
 NO_STEPS = "no step lies wholly in a window, so this is over whole windows"
 _NO_STEP = "no profiled step lies wholly in a window of this rank"
@@ -83,19 +88,23 @@ _NO_STEP = "no profiled step lies wholly in a window of this rank"
 
 def numbers(run: Run) -> tuple[Number, ...]:
     """Per step where there is one to be a mean of, else over whole windows, as the tables have them."""
-    del run
     return tuple(
-        _number(what, f"{said}, in the mean complete profiled step.", _mean_cases, "per_step", _ALSO[what])
-        for what, (said, _) in _SAID.items()
+        _number(what, told, f"{told[0]}, in the mean complete profiled step.", _mean_cases, "per_step", _ALSO[what])
+        for what, told in _told(run).items()
     )
 
 
 def whole_numbers(run: Run) -> tuple[Number, ...]:
-    del run
-    return tuple(
-        _number(what, f"{_whole_words(what)}, over the whole windows of a rank.", _whole_cases, "breakdown", ())
-        for what in _SAID
-    )
+    found = []
+    for what, told in _told(run).items():
+        words = _whole_words(what) if what == "span" else told[0]
+        found.append(_number(what, told, f"{words}, over the whole windows of a rank.", _whole_cases, "breakdown", ()))
+    return tuple(found)
+
+
+def _told(run: Run) -> dict[str, tuple[str, str]]:
+    """What each class of time is, and what it leaves out: waiting is measured in one of two ways."""
+    return _SAID | {"wait": _IN_RENDEZVOUS} if in_rendezvous(run) else _SAID
 
 
 def _whole_words(what: str) -> str:
@@ -108,10 +117,15 @@ def said(what: str) -> str:
 
 
 def _number(
-    what: str, definition: str, cases: Callable[[Asked, str], tuple[Case, ...]], place: str, also: tuple[str, ...]
+    what: str,
+    told: tuple[str, str],
+    definition: str,
+    cases: Callable[[Asked, str], tuple[Case, ...]],
+    place: str,
+    also: tuple[str, ...],
 ) -> Number:
     is_whole = place == "breakdown"
-    excludes = f"{_SAID[what][1]}; {'the time between windows' if is_whole else PROFILED}"
+    excludes = f"{told[1]}; {'the time between windows' if is_whole else PROFILED}"
     return Number(
         name=f"breakdown.{what}" if is_whole else what,
         unit="ns",
@@ -230,7 +244,7 @@ def _waits(asked: Asked, mine: Sequence[Counting]) -> Evidence:
     picks = []
     for one in mine:
         waits, spans = matched.get(one.window), one.window.spans
-        if waits is None or (one.window.framework != "torch" and records_waits(one.window)):
+        if waits is None or meets(one.window):
             picks.append(Pick.within(one.window, rows_of(spans, Kind.WAIT), one.bounds))
         else:
             everyone = np.ones(len(waits.row), dtype=bool)

@@ -14,7 +14,8 @@ HELP = Help(
     columns=(
         ("rank", "the worst; 1–9, or 1…9 (5) without four that have rows, are medians of ranks without room"),
         ("step", "first to last step of the strip; in all: no step is marked"),
-        ("wait, sum", "ms of a step it waits for others, added up over calls: two at once count twice"),
+        ("wait, sum ms", "ms of a step from when it came to when the last rank did, added up over calls"),
+        ("", "by matching ranks: what XLA records of its rendezvous is rendezvous ms, and may differ"),
         ("transfer ms", "ms of a step that remain once everybody has arrived"),
         ("holds up ms", "ms of a step for which it holds up another rank"),
         ("last", "calls it came last to / calls that were matched"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from textual.strip import Strip
 
 from meshscope.analysis.overlap import CollectiveOverlap, overlap, overlap_by_rank
 from meshscope.analysis.progress import progress
+from meshscope.analysis.waiting_words import wait_name
 from meshscope.ui.about import overlap as about
 from meshscope.ui.marks.bars import stacked
 from meshscope.ui.marks.cells import Line, Piece, aired, clip, longest, strips
@@ -50,6 +51,7 @@ class Overlaps:
     is_partial: bool = False
     is_recorded: bool = True
     by_rank: tuple[tuple[CollectiveOverlap, ...], ...] = ()
+    wait: str = "wait"
 
 
 def question(scene: Scene) -> Overlaps:
@@ -71,6 +73,7 @@ def question(scene: Scene) -> Overlaps:
         is_partial=bool(scene.caveat),
         is_recorded=scene.is_recorded,
         by_rank=tuple(overlap_by_rank(run, kind.name) for kind in kinds[:_KINDS_BY_RANK]),
+        wait=wait_name(run),
     )
 
 
@@ -82,7 +85,7 @@ def _of(kind: CollectiveOverlap) -> str:
 def draw(answer: Overlaps, frame: Frame) -> list[Strip]:
     if not answer.kinds:
         return note(_empty(answer), frame)
-    columns = placed(_known_columns(answer.kinds), frame.width)
+    columns = placed(_known_columns(answer), frame.width)
     longest_ns = max(kind.busy_ns for kind in answer.kinds)
     has_reading = len(answer.kinds) + 4 <= frame.height
     lines: list[Line] = [[(" " + _reading(answer.kinds[0], frame.width - 1), "text")]] if has_reading else []
@@ -140,10 +143,15 @@ def _by_rank(
     return lines
 
 
-def _known_columns(kinds: tuple[CollectiveOverlap, ...]) -> tuple[Column, ...]:
-    """Without the columns that no trace here can fill."""
+def _known_columns(answer: Overlaps) -> tuple[Column, ...]:
+    """Without the columns that no trace here can fill; waiting by the name of how it was measured."""
+    kinds, title = answer.kinds, f"{answer.wait} ms"
     unknown = {"wait": all(k.wait_ns is None for k in kinds), "size": all(k.size_bytes is None for k in kinds)}
-    return tuple(column for column in _COLUMNS if not unknown.get(column.name, False))
+    return tuple(
+        replace(column, heading=title, width=len(title) + 1) if column.name == "wait" else column
+        for column in _COLUMNS
+        if not unknown.get(column.name, False)
+    )
 
 
 def _kind(

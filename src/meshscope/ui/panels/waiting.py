@@ -33,7 +33,7 @@ from meshscope.units import UNKNOWN, counted, duration, durations, milliseconds,
 _COLUMNS = (
     Column("rank", "rank", 6),
     Column("late", "late", 6, is_text=True, grows=True, most=240, least=4, gap=1),
-    Column("wait", "wait, sum", 9, gap=1),
+    Column("wait", "wait, sum ms", 12, gap=1),
     Column("transfer", "transfer ms", 11, rank=2, gap=1),
     Column("held", "holds up ms", 11, rank=3, gap=1),
     Column("last", "last", 7, rank=1, gap=1),
