@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "analysis" / "support"))
 
 from meeting import MS, met, run_of
 
+from meshscope.analysis.rank_waits import bands
 from meshscope.run import Gallery, Run
 from meshscope.ui.look import Depth, Look
 from meshscope.ui.panel import Frame
@@ -65,6 +66,23 @@ def test_where_ranks_do_not_fit_the_latest_come_first_and_the_others_are_folded_
     assert len([name for name in names if name.isdigit()]) == 3
     assert sum(len_of(name) for name in names) == 64
     assert any("the latest of 8 ranks" in line for line in shown)
+
+
+def test_a_row_of_several_ranks_has_the_least_and_the_most_of_them() -> None:
+    """Rank 0 waits 30 ms a step and comes last never, rank 1 waits for nobody and comes last to 12 of 24."""
+    arrival = np.tile(np.arange(2 * STEPS) * 200 * MS, (8, 1))
+    arrival[1, ::2] += 30 * MS
+    steps = np.repeat(np.arange(STEPS), 2).tolist()
+    found = answered(run_of(met(arrival, MS, steps=steps, host="node"), strategy="ddp", ranks=8, device_kind="gpu"))
+    (_, others) = (band.rows for band in bands(found.found.rows, 2))
+    assert {round(row.wait_ns) for row in others} == {30 * MS}
+    for size in ((80, 9), (60, 8)):
+        shown = lines(found, size)
+        assert any("wait, sum ms" in line for line in shown)
+        assert not any("medians" in line for line in shown)
+    folded = dataclasses.replace(found, worst=tuple(reversed(found.found.rows)))
+    row = next(line for line in lines(folded, (80, 8)) if re.match(r" *0–\d", line))
+    assert row.split()[2:] == ["0.00–30.0", "2.00", "0.00–30.0", "0–12/24"]
 
 
 def len_of(name: str) -> int:

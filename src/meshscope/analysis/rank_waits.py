@@ -124,10 +124,14 @@ def named_late(found: RankWaits) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """``ranks``, in their order, as one: in each step the latest of them, figures their medians."""
+    """``rows``, in the order of their ranks, as one: ``late_frac`` (steps,) is of the latest of them in each step."""
 
-    ranks: tuple[int, ...]
-    row: RankRow
+    rows: tuple[RankRow, ...]
+    late_frac: Floats
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        return tuple(row.rank for row in self.rows)
 
 
 def bands(rows: Sequence[RankRow], most: int) -> tuple[Band, ...]:
@@ -141,18 +145,7 @@ def bands(rows: Sequence[RankRow], most: int) -> tuple[Band, ...]:
 def _band(rows: Sequence[RankRow]) -> Band:
     late = np.stack([row.late_frac for row in rows])
     latest = np.where(np.isnan(late), -1.0, late).max(axis=0)
-    columns = np.array([(row.transfer_ns, row.wait_ns, row.last, row.calls, row.held_ns) for row in rows])
-    transfer_ns, wait_ns, last, calls, held_ns = np.median(columns, axis=0).tolist()
-    row = RankRow(
-        rank=-1,
-        late_frac=np.where(latest < 0, math.nan, latest),
-        transfer_ns=transfer_ns,
-        wait_ns=wait_ns,
-        last=round(last),
-        calls=round(calls),
-        held_ns=held_ns,
-    )
-    return Band(tuple(found.rank for found in rows), row)
+    return Band(tuple(rows), np.where(latest < 0, math.nan, latest))
 
 
 def per_cell(steps: int, cells: int) -> int:

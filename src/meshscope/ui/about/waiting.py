@@ -12,7 +12,7 @@ HELP = Help(
     "Ranks × profiled steps: the darker a cell, the later that rank came to the step's collectives. The same "
     "collective is matched over ranks, and ranks' clocks are aligned on its ends.",
     columns=(
-        ("rank", "the worst; 1–9, or 1…9 (5) without four that have rows, are medians of ranks without room"),
+        ("rank", "the worst; 1–9, or 1…9 (5) without four that have rows: ranks without room, figures least–most"),
         ("step", "first to last step of the strip; in all: no step is marked"),
         ("wait, sum ms", "ms of a step from when it came to when the last rank did, added up over calls"),
         ("", "by matching ranks: what XLA records of its rendezvous is rendezvous ms, and may differ"),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
+import numpy as np
+import numpy.typing as npt
 from textual.strip import Strip
 
 from meshscope.analysis.progress import progress
@@ -38,6 +41,8 @@ _COLUMNS = (
     Column("held", "holds up ms", 11, rank=3, gap=1),
     Column("last", "last", 7, rank=1, gap=1),
 )
+_Value = TypeVar("_Value", int, float)
+
 _LEVELS = (0.02, 0.05, 0.1, 0.2)
 """From which share of a step on a cell is of the next level; the first is what counts as late."""
 
@@ -102,11 +107,9 @@ def draw(answer: Lates, frame: Frame) -> list[Strip]:
     shown = _shown(answer, frame.height - len(lines) - 1 - foot)
     if not shown:
         return strips([*lines, _scale(found, frame)], frame.width, frame.height, frame.look)
-    columns = placed(
-        (replace(_COLUMNS[0], width=max(4, *(len(one.name) for one in shown)) + 2), *_COLUMNS[1:]), frame.width
-    )
+    columns = placed(_widened(shown), frame.width)
     lines.append(_heading(found, columns))
-    lines += rows(columns, [_row(one.row, one.name, columns, frame) for one in shown])
+    lines += rows(columns, [_row(one, columns, frame) for one in shown])
     below = [_scale(found, frame), *_notes(found, shown, columns, frame, frame.height - len(lines) - 1)]
     gap: list[Line] = [[]] if len(lines) + len(below) < frame.height else []
     return strips([*lines, *gap, *below], frame.width, frame.height, frame.look)
@@ -114,11 +117,19 @@ def draw(answer: Lates, frame: Frame) -> list[Strip]:
 
 @dataclass(frozen=True, eq=False)
 class _Named:
-    """A row by its name: a rank, or ``count`` of them, of which it is the latest."""
+    """A row by its name: a rank, or several of them, in each step the latest."""
 
     name: str
-    row: RankRow
-    count: int = 1
+    rows: tuple[RankRow, ...]
+    late_frac: npt.NDArray[np.float64]
+
+    @property
+    def count(self) -> int:
+        return len(self.rows)
+
+    @classmethod
+    def alone(cls, row: RankRow) -> _Named:
+        return cls(str(row.rank), (row,), row.late_frac)
 
 
 def _shown(answer: Lates, room: int) -> list[_Named]:
@@ -129,14 +140,14 @@ def _shown(answer: Lates, room: int) -> list[_Named]:
     """
     found = answer.found.rows
     if len(found) <= room or room < 1:
-        return [_Named(str(one.rank), one) for one in found[: max(room, 0)]]
+        return [_Named.alone(one) for one in found[: max(room, 0)]]
     late = max(named_late(answer.found), _FEWEST_ALONE)
     alone = min(late, room - 1 if late < room else room - room // 3) if room > 1 else 1
-    shown = [_Named(str(one.rank), one) for one in answer.worst[:alone]]
+    shown = [_Named.alone(one) for one in answer.worst[:alone]]
     if room == 1:
         return shown
     others = sorted(answer.worst[alone:], key=lambda row: row.rank)
-    return [*shown, *(_Named(_called(band), band.row, len(band.ranks)) for band in bands(others, room - alone))]
+    return [*shown, *(_Named(_called(band), band.rows, band.late_frac) for band in bands(others, room - alone))]
 
 
 def _called(band: Band) -> str:
@@ -154,21 +165,46 @@ def _heading(found: RankWaits, columns: tuple[Placed, ...]) -> list[Piece]:
     return row(columns, titles) if width else heading(columns)
 
 
-def _row(one: RankRow, name: str, columns: tuple[Placed, ...], frame: Frame) -> dict[str, list[Piece]]:
+def _widened(shown: Sequence[_Named]) -> tuple[Column, ...]:
+    """The columns with room for the longest name, and for the figures of rows that stand for several ranks."""
+    figures = [_figures_of(one) for one in shown]
+    widths = {name: max(len(one[name]) for one in figures) for name in figures[0]}
+    widths["rank"] = max(4, *(len(one.name) for one in shown)) + 2
+    return tuple(replace(column, width=max(column.width, widths.get(column.name, 0))) for column in _COLUMNS)
+
+
+def _row(one: _Named, columns: tuple[Placed, ...], frame: Frame) -> dict[str, list[Piece]]:
     width = next(place.width for place in columns if place.column.name == "late")
-    return {
-        "rank": [(name, "quiet" if one.rank < 0 else "text")],
+    content: dict[str, list[Piece]] = {
+        "rank": [(one.name, "quiet" if one.count > 1 else "text")],
         "late": heat_strip(one.late_frac, width, _LEVELS, frame.look),
-        "wait": [(milliseconds(one.wait_ns), _cited("per_step.wait", one))],
-        "transfer": [(milliseconds(one.transfer_ns), _cited("per_step.transfer", one))],
-        "held": [(milliseconds(one.held_ns), _cited("per_step.held", one))],
-        "last": [(str(one.last), _cited("last", one)), (f"/{one.calls}", "text")],
+    }
+    told = _figures_of(one)
+    if one.count > 1:
+        return content | {name: [(figure, "text")] for name, figure in told.items()}
+    (row,) = one.rows
+    for name, figure in told.items():
+        number = "waiting.last" if name == "last" else f"waiting.per_step.{name}"
+        own, of, calls = figure.partition("/")
+        content[name] = [(own, Cited("text", number, rank=row.rank)), *([(of + calls, "text")] if of else [])]
+    return content
+
+
+def _figures_of(one: _Named) -> dict[str, str]:
+    """By column the figure of a rank, or the least and the most of several: none of them is called what it is not."""
+    of = one.rows
+    return {
+        "wait": _span([row.wait_ns for row in of], milliseconds),
+        "transfer": _span([row.transfer_ns for row in of], milliseconds),
+        "held": _span([row.held_ns for row in of], milliseconds),
+        "last": f"{_span([row.last for row in of], str)}/{_span([row.calls for row in of], str)}",
     }
 
 
-def _cited(number: str, one: RankRow) -> str:
-    """The row of medians is of no rank, so nothing is said of what it is made of."""
-    return Cited("text", f"waiting.{number}", rank=one.rank) if one.rank >= 0 else "text"
+def _span(values: Sequence[_Value], write: Callable[[_Value], str]) -> str:
+    """``404–445``."""
+    low, high = write(min(values)), write(max(values))
+    return low if low == high else f"{low}–{high}"
 
 
 def _scale(found: RankWaits, frame: Frame) -> list[Piece]:
@@ -198,10 +234,10 @@ def _folding(steps: int, ranks: int, frame: Frame) -> str:
     of = [f"{count} {what}" for count, what in ((steps, "steps"), (ranks, "ranks")) if count > 1]
     if not of:
         return ""
-    medians = "; figures of a row of ranks are medians" if ranks > 1 else ""
+    least = "; figures of several ranks: least–most" if ranks > 1 else ""
     both, brief = " and ".join(of), " × ".join(of)
     return longest(
-        (f" a cell is the latest of {both}{medians}", f" a cell: the latest of {both}", f" cell: latest of {brief}"),
+        (f" a cell is the latest of {both}{least}", f" a cell: the latest of {both}", f" cell: latest of {brief}"),
         frame.width,
     )
 
