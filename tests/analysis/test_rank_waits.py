@@ -85,6 +85,15 @@ def test_the_latest_come_first() -> None:
     assert [row.rank for row in worst_first(found)][:2] == [1, 2]
 
 
+def test_a_call_outside_every_step_is_no_part_of_the_mean_step() -> None:
+    """Rank 1 is 40 ms late to the second of two calls, which lies in no step; to the first, in step 3, it is by 10."""
+    arrival = np.array([[0, 100], [10, 140], [0, 100]]) * MS
+    run = run_of(met(arrival, 10 * MS, steps=[3, -1], host="one"), strategy="ddp", device_kind="gpu", ranks=3)
+    first, late, _ = rank_waits(run).rows
+    assert (first.wait_ns, first.transfer_ns, late.held_ns) == (10 * MS, 10 * MS, 10 * MS)
+    assert (late.last, late.calls) == (2, 2)
+
+
 def test_neighbours_are_folded_to_the_latest_of_them() -> None:
     found = rank_waits(cases([[0] * STEPS, [20, 40] * 4, [5] * STEPS, [0] * STEPS, [0] * STEPS]))
     first, second, third = bands(found.rows, 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,12 +14,13 @@ from meshscope.analysis.lateness import LATE_FRAC, NO_STEP, Lateness, collective
 from meshscope.analysis.pipeline import pipeline
 from meshscope.analysis.pipeline_words import staged_words
 from meshscope.analysis.stragglers import stragglers
-from meshscope.analysis.waiting import RankWait, Waiting, waiting
+from meshscope.analysis.waiting import RankWait, Waiting, WindowWaits, charges, waiting
 from meshscope.analysis.waiting_words import lateness_words
 from meshscope.run import Run
 from meshscope.units import counted
 
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +28,8 @@ class RankRow:
     """One rank. ``late_frac`` (steps,) is how late it came in each step, as a share of it; NaN where unknown.
 
     ``transfer_ns`` and ``wait_ns`` are of a step in the mean (of all that was traced where no step is marked) and add
-    up over calls; it came last ``last`` times of ``calls``. ``held_ns`` is how long it holds up another rank, likewise.
+    up over its calls, without those that lie in no step; it came last ``last`` times of ``calls``, wherever they lie.
+    ``held_ns`` is how long it holds up another rank, of a step likewise.
     """
 
     rank: int
@@ -68,10 +71,10 @@ def rank_waits(run: Run) -> RankWaits:
     late = collective_lateness(run, found)
     if not found.matched or len(found.ranks) < 2 or not late.is_known:
         return RankWaits(matched=found.matched, spans=found.spans, why=_why(run, found))
-    named, staged = stragglers(run), pipeline(run)
+    named, staged, sums = stragglers(run), pipeline(run), _sums(found, late)
     of = max(len(set(late.steps) - {NO_STEP}), 1)
     return RankWaits(
-        rows=tuple(_row(rank, late, of, len(found.ranks)) for rank in found.ranks),
+        rows=tuple(_row(rank, sums[rank.rank], late, of) for rank in found.ranks),
         steps=late.steps,
         step_ns=math.nan if np.isnan(late.step_ns).all() else float(np.nanmedian(late.step_ns)),
         matched=found.matched,
@@ -82,16 +85,42 @@ def rank_waits(run: Run) -> RankWaits:
     )
 
 
-def _row(found: RankWait, late: Lateness, of: int, ranks: int) -> RankRow:
+def counts(waits: WindowWaits, late: Lateness) -> Bools:
+    """Which spans count for the mean step, shape (k,): those of a step, or all where no step is marked."""
+    return waits.step != NO_STEP if set(late.steps) - {NO_STEP} else np.ones(len(waits.step), dtype=bool)
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Of one rank, over the calls that count: what they transfer and wait, and what others wait for it."""
+
+    transfer_ns: int
+    wait_ns: int
+    charged_ns: int
+
+
+def _sums(found: Waiting, late: Lateness) -> dict[int, _Sums]:
+    """By rank."""
+    transfer_ns, wait_ns, charged_ns = Counter[int](), Counter[int](), Counter[int]()
+    for window, waits in found.windows.items():
+        keep = counts(waits, late)
+        charged_ns.update(charges(waits, keep))
+        waited_ns = int(waits.wait_ns[keep].sum())
+        wait_ns[window.rank] += waited_ns
+        transfer_ns[window.rank] += int((waits.end_ns - waits.start_ns)[keep].sum()) - waited_ns
+    return {one.rank: _Sums(transfer_ns[one.rank], wait_ns[one.rank], charged_ns[one.rank]) for one in found.ranks}
+
+
+def _row(found: RankWait, sums: _Sums, late: Lateness, of: int) -> RankRow:
     late_ns = late.late_ns[late.ranks.index(found.rank)]
     return RankRow(
         rank=found.rank,
         late_frac=np.divide(late_ns, late.step_ns, out=np.full(len(late_ns), math.nan), where=late.step_ns > 0),
-        transfer_ns=found.transfer_ns / of,
-        wait_ns=found.wait_ns / of,
+        transfer_ns=sums.transfer_ns / of,
+        wait_ns=sums.wait_ns / of,
         last=found.last,
         calls=found.calls,
-        held_ns=found.charged_ns / (ranks - 1) / of,
+        held_ns=sums.charged_ns / (len(late.ranks) - 1) / of,
     )
 
 

@@ -13,10 +13,12 @@ from meshscope.analysis.explaining.evidence import Pick, events, evidence, label
 from meshscope.analysis.explaining.figure import DIFFERENCE, QUOTIENT, Figure, counted_of, made, total
 from meshscope.analysis.explaining.number import Asked, Case, Group, Number
 from meshscope.analysis.lateness import NO_STEP, collective_lateness
+from meshscope.analysis.rank_waits import counts
 from meshscope.analysis.waiting import Waiting, WindowWaits, charges, waiting
 from meshscope.intervals import union
 from meshscope.run import Run
 from meshscope.spans import Window
+from meshscope.units import counted
 
 _EXCLUDES = "collectives without a counterpart on every rank of their group"
 _SAID = {
@@ -173,11 +175,14 @@ def _mean_cases(asked: Asked, *, name: str) -> tuple[Case, ...]:
     if len(found.ranks) < 2 or not late.is_known:
         return (Case("all ranks", None, why=_why(found) if not found.ranks else "only one rank can be seen"),)
     of = counted_of(max(len(set(late.steps) - {NO_STEP}), 1), "steps")
+    everyone = [(window, _kept(waits, counts(waits, late))) for window, waits in found.windows.items()]
+    outside = sum(len(waits.row) for waits in found.windows.values()) - sum(len(waits.row) for _, waits in everyone)
+    notes = _notes(found) + ((f"{counted(outside, 'call')} in no complete step left out",) if outside else ())
     cases = []
     for rank in found.ranks:
         if not asked.has(rank.rank):
             continue
-        case = _case(rank.rank, list(found.windows.items()), name, _notes(found), asked)
+        case = _case(rank.rank, everyone, name, notes, asked)
         assert case.figure is not None
         figure = case.figure
         if name == "held":

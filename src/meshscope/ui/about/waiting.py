@@ -18,7 +18,7 @@ HELP = Help(
         ("", "by matching ranks: what XLA records of its rendezvous is rendezvous ms, and may differ"),
         ("transfer ms", "ms of a step that remain once everybody has arrived"),
         ("holds up ms", "ms of a step for which it holds up another rank"),
-        ("last", "calls it came last to / calls that were matched"),
+        ("last", "calls it came last to / calls that were matched, those outside steps too"),
         ("late by", "from which share of a step on a character is used; also in time"),
     ),
     states=(
