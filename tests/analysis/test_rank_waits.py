@@ -52,7 +52,9 @@ def test_lateness_is_a_share_of_the_step_it_lies_in() -> None:
 def test_the_sentence_names_a_straggler_or_says_that_there_is_none() -> None:
     bad = rank_waits(cases(ONE_LATE))
     assert bad.is_bad
-    assert bad.words.startswith("rank 1 came last to 8 of 16 collectives; 15.0 % of the time traced")
+    assert bad.words.startswith(
+        "rank 1 came last to 8 of 16 collectives; without computing meanwhile, another rank waits for it 15.0 % of"
+    )
     even = rank_waits(cases([[0] * STEPS] * 3))
     assert not even.is_bad
     assert even.words == "no rank is late by 2 % of a step or more in any of 8 steps"
