@@ -61,7 +61,7 @@ def test_before_a_trace_is_read_the_ideal_is_known_and_nothing_else() -> None:
     assert math.isnan(found.wait_frac)
     assert (found.is_uneven, found.longest) == (False, None)
     assert pipeline_words(found) == (
-        "GPipe over 2 stages and 2 micro-batches: equal stages that pass on at once would wait 33.3 % "
+        "GPipe over 2 stages and 2 micro-batches: equal stages that pass on at once would compute nothing for 33.3 % "
         "(1 / (2 + 1), 3 turns)"
     )
     assert uneven_words(found) == ""
@@ -71,15 +71,17 @@ def test_the_words_have_the_formula_with_the_chunks_of_an_interleaved_schedule()
     found = pipeline(staged(options=OPTIONS | {"schedule": "interleaved"}))
     assert found is not None
     assert pipeline_words(found) == (
-        "interleaved 1F1B over 2 stages and 2 micro-batches: a stage waits 33.3 % of its step for others, in the mean; "
-        "equal stages that pass on at once would wait 20.0 % (1 / (2 × 2 + 1), 5 turns)"
+        "interleaved 1F1B over 2 stages and 2 micro-batches: a stage computes nothing, and receives or is in a "
+        "collective, for 33.3 % of its step in the mean; equal stages that pass on at once would compute "
+        "nothing for 20.0 % (1 / (2 × 2 + 1), 5 turns)"
     )
 
 
 def test_the_panel_of_waiting_tells_the_bubble_of_each_stage_and_no_straggler() -> None:
     found = rank_waits(staged())
     assert found.words == (
-        "stages wait 33.3 % of their step (rank 0: 33.3 %, 1: 33.3 %); even ones that pass on at once would wait "
+        "stages compute nothing, and receive or are in a collective, for 33.3 % of their step (rank 0: 33.3 %, 1: "
+        "33.3 %); even ones that pass on at once would compute nothing for "
         "33.3 %; GPipe over 2 stages × 2 micro-batches"
     )
     assert not found.is_bad

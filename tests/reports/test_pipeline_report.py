@@ -24,9 +24,9 @@ def said(run: Run) -> dict[str, Any]:
 def test_the_text_has_a_row_for_each_stage() -> None:
     text = report([staged()], encoding="utf-8")
     words = " ".join(text.split())
-    assert "pipeline: GPipe over 2 stages and 2 micro-batches: a stage waits 33.3 % of its step for others" in words
-    assert "would wait 33.3 % (1 / (2 + 1), 3 turns)" in words
-    assert "rank step ms computes waits rest 0 18.0 66.7 % 33.3 % 0.0 % 1 18.0 66.7 % 33.3 % 0.0 %" in words
+    assert "pipeline: GPipe over 2 stages and 2 micro-batches: a stage computes nothing, and receives" in words
+    assert "would compute nothing for 33.3 % (1 / (2 + 1), 3 turns)" in words
+    assert "rank step ms computes receives rest 0 18.0 66.7 % 33.3 % 0.0 % 1 18.0 66.7 % 33.3 % 0.0 %" in words
     assert "stages are uneven" not in words
     assert max(map(len, text.splitlines())) <= WIDTH
 

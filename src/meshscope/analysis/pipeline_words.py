@@ -10,15 +10,16 @@ _NAMES = {"gpipe": "GPipe", "1f1b": "1F1B", "interleaved": "interleaved 1F1B"}
 
 
 def pipeline_words(found: Pipeline) -> str:
-    """What stages wait, beside what equal ones would."""
+    """How long stages wait and transfer beside no work, and how long equal ones would wait."""
     over = f"{counted(found.stages, 'stage')} and {counted(found.micro_batches, 'micro-batch', 'micro-batches')}"
     said = f"{_NAMES[found.schedule]} over {over}: "
     if found.ranks:
-        whom = "a stage waits" if found.is_whole else f"each of {len(found.ranks)} traced stages waits"
-        said += f"{whom} {percent(found.wait_frac)} of its step for others, in the mean; "
+        whom = "a stage" if found.is_whole else f"each of {len(found.ranks)} traced stages"
+        said += f"{whom} computes nothing, and receives or is in a collective, for {percent(found.wait_frac)} of its "
+        said += "step in the mean; "
     turns = found.chunks * found.micro_batches + found.stages - 1
     ideal = f"{percent(found.ideal_frac)} ({_formula(found)}, {turns} turns)"
-    return f"{said}equal stages that pass on at once would wait {ideal}"
+    return f"{said}equal stages that pass on at once would compute nothing for {ideal}"
 
 
 def _formula(found: Pipeline) -> str:
@@ -41,13 +42,13 @@ def uneven_words(found: Pipeline) -> str:
 
 
 def staged_words(found: Pipeline) -> str:
-    """What stages wait first, each of them where they are few; then whether they are even, and what they are."""
+    """How long stages wait and transfer, each where they are few; then whether they are even, and what they are."""
     over = f"{_NAMES[found.schedule]} over {found.stages} stages × {found.micro_batches} micro-batches"
     if not found.ranks:
         return pipeline_words(found)
     each = ", ".join(f"{one.rank}: {percent(one.wait_frac)}" for one in found.ranks)
-    said = f"stages wait {percent(found.wait_frac)} of their step"
+    said = f"stages compute nothing, and receive or are in a collective, for {percent(found.wait_frac)} of their step"
     said += f" (rank {each})" if len(found.ranks) <= FEW_STAGES else ""
-    said += f"; even ones that pass on at once would wait {percent(found.ideal_frac)}"
+    said += f"; even ones that pass on at once would compute nothing for {percent(found.ideal_frac)}"
     uneven = uneven_words(found)
     return f"{said}; {uneven}; {over}" if uneven else f"{said}; {over}"

@@ -1,4 +1,4 @@
-"""A pipeline's stages in the text report: how much of a step each computes, waits, and does neither."""
+"""A pipeline's stages in the text report: how much of a step each computes, receives beside no work, and neither."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pipeline_lines(run: Run) -> list[str]:
 
 def _stages(found: Pipeline) -> list[str]:
     rows = [_row(one) for one in found.ranks[:MOST_STAGES]]
-    lines = table(("rank", "step ms", "computes", "waits", "rest"), rows, indent="    ")
+    lines = table(("rank", "step ms", "computes", "receives", "rest"), rows, indent="    ")
     if len(found.ranks) > MOST_STAGES:
         lines.append(f"    … {counted(len(found.ranks) - MOST_STAGES, 'more stage')}")
     uneven = uneven_words(found)

@@ -26,10 +26,10 @@ def numbers(run: Run) -> tuple[Number, ...]:
         ),
         _number(
             "wait_share", "frac", "That as a share of the stage's mean step, of each stage and in their mean.",
-            _EXCLUDES, _shares, ("pipeline.wait_frac", "waits"), no_step=_SHARES,
+            _EXCLUDES, _shares, ("pipeline.wait_frac", "waits", "receives"), no_step=_SHARES,
         ),
         _number(
-            "ideal", "frac", "The share of a step that equal stages would wait which pass on at once.",
+            "ideal", "frac", "The share of a step in which equal stages that pass on at once would compute nothing.",
             "the time of transfers, of the optimizer and of batches, and stages of unequal work",
             _ideal, ("pipeline.ideal_wait_frac",), no_step="it follows from the schedule alone",
         ),
@@ -77,7 +77,7 @@ def _wait_case(asked: Asked, one: Stage) -> Case:
         places=tuple(place(window, window.steps) for window in windows),
         evidence=evidence(
             [Pick.within(window, waiting_rows(window), waits_of(window)) for window in windows],
-            "spans in which it waits for others",
+            "spans in which it receives or is in a collective",
         ),
         events=events(windows),
     )
