@@ -11,6 +11,7 @@ import pytest
 from meeting import MS, met, run_of
 
 from meshscope.analysis.rank_waits import RankWaits, bands, binned, named_late, per_cell, rank_waits, worst_first
+from meshscope.recording.entries import Ended
 from meshscope.run import Run
 
 STEPS = 8
@@ -69,9 +70,12 @@ def test_on_shared_cores_lateness_by_turns_is_said_to_be_chance_and_a_cheap_one_
 
 
 def test_two_late_steps_are_said_to_make_no_pattern() -> None:
-    found = rank_waits(cases([[0] * STEPS, [30, 30] + [0] * 6]))
+    training = cases([[0] * STEPS, [30, 30] + [0] * 6])
+    found = rank_waits(training)
     some = "some rank is late by 2 % of a step or more in 2 of 8 steps"
     assert found.words == f"no straggler so far: {some}; 3 such steps make a pattern"
+    over = replace(training, ended=Ended(t_ns=2 * 10**9, outcome="done"))
+    assert rank_waits(over).words == f"no straggler: {some}; 3 such steps make a pattern"
 
 
 def test_one_rank_of_two_and_a_trace_without_collectives_say_why_nothing_is_known() -> None:

@@ -84,7 +84,7 @@ def test_the_critical_path_is_told_with_what_would_shorten_it() -> None:
     assert "critical path of step 0, 140 ms: compute 85.7 %, communication 14.3 %; through rank 2" in text
     assert "longest on it: gemm 85.7 %, nccl:all_reduce 14.3 %" in text
     assert (
-        "a step of 140 ms would take: no straggler (the median rank by itself, at its own host's pace) 40.0 ms "
+        "a step of 140 ms would take: no rank late (the median rank by itself, at its own host's pace) 40.0 ms "
         "(−71.4 %)"
     ) in text
 

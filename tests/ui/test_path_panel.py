@@ -126,7 +126,7 @@ def test_a_shorter_step_ends_where_dashes_go_on_to_the_measured_one() -> None:
     measured = next(line for line in shown if "as measured" in line)
     end = measured.rindex("█")
     for line in shown:
-        if "no straggler" in line and "█" in line and "would" not in line:
+        if "no rank late" in line and "█" in line and "would" not in line:
             bar = line[: end + 1]
             assert bar.rstrip()[-1] in "╌█"
             assert len(bar.rstrip()) == end + 1
@@ -137,7 +137,7 @@ def test_what_cannot_be_said_is_told_with_its_reason() -> None:
     assert path is not None
     untold = dataclasses.replace(path, what_ifs=(), untold=(("no_straggler", "only one rank can be seen"),))
     shown = " ".join(lines(OnPath(untold), SIZES["wide"]))
-    assert "no straggler  –  only one rank can be seen" in shown
+    assert "no rank late  –  only one rank can be seen" in shown
 
 
 def test_a_thousand_ranks_are_those_with_most_and_the_rest() -> None:

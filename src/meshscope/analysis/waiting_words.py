@@ -110,7 +110,8 @@ def lateness_words(found: Lateness, named: Sequence[Straggler], run: Run) -> str
         return "no straggler, and nothing says how long a step is"
     some = f"some rank is {late} in {seen.steps} of {counted(seen.of, 'step')}"
     if seen.kind == "unknown":
-        return f"no straggler so far: {some}; {FEWEST_STEPS} such steps make a pattern"
+        is_live = bool(run.experiment.strategy) and run.ended is None and not run.is_lost
+        return f"no straggler{' so far' if is_live else ''}: {some}; {FEWEST_STEPS} such steps make a pattern"
     return _unnamed(found, late, run)
 
 

@@ -137,7 +137,7 @@ def _even(graph: Graph, found: RoundGraph) -> int | str:
         at = int((graph.weight_ns - weight_ns).argmax())
         return (
             f"rank {graph.rank[at]}'s host launches nothing for {duration(int(graph.weight_ns[at]))}, mostly while its "
-            "device is in a collective, and whether it waits for that is not recorded: without a straggler the steps "
+            "device is in a collective, and whether it waits for that is not recorded: if no rank were late the steps "
             f"would take between {duration(least_ns)} and {duration(total_ns)} instead of {duration(graph.length_ns)}"
         )
     return total_ns

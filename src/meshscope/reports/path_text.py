@@ -23,7 +23,7 @@ _PARTS = {
 _QUESTIONS = {
     TWICE: "communication twice as fast",
     FREE: "communication hidden",
-    EVEN: "no straggler (the median rank by itself, at its own host's pace)",
+    EVEN: "no rank late (the median rank by itself, at its own host's pace)",
     HOST: "a host that is never late",
 }
 

@@ -31,8 +31,8 @@ from meshscope.units import duration, size
 _QUESTIONS = {
     TWICE: ("communication took half its time", "a collective has half of its transfer; ranks still wait"),
     FREE: ("communication took no time", "collectives have no transfer; ranks still wait for each other"),
-    EVEN: ("no rank waited for another", "each rank by itself, with the transfer of a collective once it is there; of "
-           "all ranks the median one"),
+    EVEN: ("no rank were late", "none waits for another: each rank by itself, with the transfer of a collective once "
+           "it is there; of all ranks the median one"),
     HOST: ("the host were never late", "hosts and launches take no time; devices still wait for each other"),
     BUCKET: ("DDP's buckets had another size", "all-reduces follow one another, each α + size/β fitted to the recorded "
              "ones; what is left of them behind the backward pass adds to the step"),

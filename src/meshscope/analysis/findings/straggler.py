@@ -44,7 +44,7 @@ _ADVICE = {
 }
 _NO_SAVING = (
     "the cost is what others wait, in the mean; the step ends sooner by less where their own hosts take as long: the "
-    "critical path's “no straggler” is by how much"
+    "critical path's “no rank late” is by how much"
 )
 _ELSE = "Compare what it does with the median rank, in the timeline, step by step."
 

@@ -44,7 +44,7 @@ _LARGEST = {
 _WITH = {
     TWICE: "with communication twice as fast",
     FREE: "with communication hidden",
-    EVEN: "without a straggler",
+    EVEN: "if no rank were late",
     HOST: "with a host that is never late",
 }
 _LEAST_SAVED, _LEAST_FRAC, _LEAST_APART = 0.001, 0.005, 0.02

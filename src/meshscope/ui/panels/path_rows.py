@@ -46,7 +46,7 @@ _LEAST_FRAC = 0.0005
 _ASKED = {
     TWICE: ("communication ×2 as fast", "comm. ×2 as fast"),
     FREE: ("communication hidden", "comm. hidden"),
-    EVEN: ("no straggler", "no straggler"),
+    EVEN: ("no rank late", "no rank late"),
     HOST: ("host never late", "host never late"),
     BUCKET: ("other bucket sizes", "other buckets"),
 }
