@@ -54,7 +54,7 @@ def test_the_sentence_names_a_straggler_or_says_that_there_is_none() -> None:
     bad = rank_waits(cases(ONE_LATE))
     assert bad.is_bad
     assert bad.words.startswith(
-        "rank 1 came last to 8 of 16 collectives; without computing meanwhile, another rank waits for it 15.0 % of"
+        "rank 1 came last to 8 of 16 collectives; 15.0 % of the time traced another rank waits for it without computing"
     )
     even = rank_waits(cases([[0] * STEPS] * 3))
     assert not even.is_bad

@@ -54,9 +54,8 @@ def wait_name(run: Run) -> str:
 def straggler_words(found: Straggler) -> str:
     """How often a rank came last, what that cost the others, since when, and what it does meanwhile."""
     whom = "each other rank" if found.waiters == found.others else counted(found.waiters, "rank")
-    said = f"rank {found.rank} came last to {found.last} of {found.calls} collectives and, computing "
-    said += f"meanwhile or not, {whom} waited for it {duration(found.cost_ns)} "
-    said += f"({percent(found.cost_frac)} of {duration(found.of_ns)})"
+    said = f"rank {found.rank} came last to {found.last} of {found.calls} collectives and held up {whom}, "
+    said += f"computing or not, {duration(found.cost_ns)} ({percent(found.cost_frac)} of {duration(found.of_ns)})"
     if found.since != NO_STEP:
         said += f", since step {found.since}"
     said += f": {_DOES[found.phase].format(more=duration(found.phase_ns))}" if found.phase else ""
@@ -135,8 +134,8 @@ def _threshold(frac: float) -> str:
 
 def _named(seen: Pattern, named: Sequence[Straggler]) -> str:
     first, *others = named
-    said = f"rank {first.rank} came last to {first.last} of {first.calls} collectives; without computing "
-    said += f"meanwhile, another rank waits for it {percent(first.held_frac)} of the time traced"
+    said = f"rank {first.rank} came last to {first.last} of {first.calls} collectives; {percent(first.held_frac)} of "
+    said += "the time traced another rank waits for it without computing"
     said += f", since step {first.since}" if first.since != NO_STEP else ""
     said += f"; {journal_words(first.journal)}" if first.journal is not None else ""
     more = sorted(one.rank for one in others)

@@ -65,8 +65,8 @@ def _machine(members: list[Straggler], seen: Pattern, run: Run) -> Finding:
         f"all {len(seen.ranks)} ranks of machine {seen.host} come late to collectives, and none of the {others} others "
         "by a quarter as much",
         f"late in {seen.steps} of {counted(seen.of, 'step')}, since step {seen.since}",
-        "without computing meanwhile, a rank of another machine waits for one of them "
-        f"{percent(ratio(held_ns, worst.of_ns))} of the time traced ({duration_of(held_ns, worst.of_ns)})",
+        f"{percent(ratio(held_ns, worst.of_ns))} of the time traced ({duration_of(held_ns, worst.of_ns)}) a rank of "
+        "another machine waits for one of them without computing",
         f"rank {worst.rank} comes last most: to {worst.last} of {worst.calls} collectives",
     ]
     if worst.phase:
@@ -98,8 +98,8 @@ def _longer(one: Straggler, run: Run) -> str:
 
 
 def _finding(one: Straggler, run: Run) -> Finding:
-    said = f"rank {one.rank} came last to {one.last} of {one.calls} collectives; without computing meanwhile, "
-    said += f"another waits for it {percent(one.held_frac)} of the time traced ({duration_of(one.held_ns, one.of_ns)})"
+    said = f"rank {one.rank} came last to {one.last} of {one.calls} collectives; {percent(one.held_frac)} of the time "
+    said += f"traced ({duration_of(one.held_ns, one.of_ns)}) another rank waits for it without computing"
     evidence = [said]
     if one.steps:
         since = f", since step {one.since}" if one.late_steps else ""
