@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -99,6 +100,32 @@ def test_a_machine_that_others_used_all_the_time_says_nothing() -> None:
     assert found.verdict == "cannot say"
     assert found.why == "other programs used 1.4 of 2 cores while B was measured"
     assert math.isnan(quantity(found, "step_time").low)
+
+
+def test_a_recording_twice_is_no_difference_whatever_its_steps_scatter() -> None:
+    for of in (noisy(1), [50.0] * 3, [50.0, 400.0] * 20):
+        copy = measured(of, works=works(work("gemm", [3.0] * 5)), title="copy")
+        found = pair(measured(of, works=works(work("gemm", [3.0] * 5))), copy)
+        assert (found.verdict, found.why, found.basis) == ("no difference", "the same recording twice", ())
+        assert {(one.change, one.low, one.high, one.verdict) for one in found.quantities} == {
+            (0, 0, 0, "no difference")
+        }
+        assert not any(one.how for one in found.works)
+
+
+def test_a_recording_of_which_one_step_differs_by_a_nanosecond_is_another() -> None:
+    one = measured(noisy(1))
+    other = replace(one, step_ns=(one.step_ns[0] + 1, *one.step_ns[1:]))
+    assert not pair(one, other).is_same
+    assert pair(one, other).why.startswith("a step is as long (")
+    assert not change([one], [one, other]).is_same
+    assert change([one, other], [other, one]).is_same
+
+
+def test_runs_of_which_nothing_was_timed_are_not_called_the_same() -> None:
+    nothing = measured([])
+    found = pair(nothing, nothing)
+    assert (found.verdict, found.is_same) == ("cannot say", False)
 
 
 def width(found: Change) -> float:

@@ -125,9 +125,21 @@ def test_the_bundled_recording_is_the_same_as_itself(root: Path, tmp_path: Path)
     assert code(str(plan.parent), "--save-baseline", str(saved)) == 0
     found = json.loads(printed(str(saved), str(plan.parent), "--json").stdout)
     assert {pair["strategy"] for pair in found["comparisons"]} >= {"ddp", "fsdp", "pmap", "pjit"}
-    assert {pair["verdict"] for pair in found["comparisons"]} <= {"no difference", "cannot say"}
+    assert {pair["verdict"] for pair in found["comparisons"]} == {"no difference"}
     assert all(pair["quantities"]["step_time"]["change"] == 0 for pair in found["comparisons"])
     assert not any(work["how"] for pair in found["comparisons"] for work in pair["works"])
+
+
+def test_one_path_twice_is_answered_and_fails_no_build(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "copy.json").write_bytes((files / "few.json").read_bytes())
+    asked = ["--fail-on", "step_time>1%,exposed>1%,memory>1%"]
+    for other in ("few.json", "copy.json"):
+        assert code(str(files / "few.json"), str(files / other), *asked) == 0
+        said = capsys.readouterr()
+        assert said.out.startswith("ddp: no difference: the same recording twice.\n")
+        assert said.out.count("does not hold") == 3
+        assert ("A and B are one path" in said.err) == (other == "few.json")
+    assert code(str(files / "few.json"), str(files / "copy.json"), "--fail-on", "step_time>1ms") == 3
 
 
 def test_a_claim_needs_no_path_and_prints_one_object_as_json() -> None:

@@ -12,12 +12,17 @@ from meshscope.analysis import likeness
 from meshscope.analysis.difference import BETWEEN_LOG, CONFIDENCE, Estimate, Side, sides, step_time, waiting
 from meshscope.analysis.figures import PARTS, Figures
 from meshscope.analysis.noise import t_quantile
+from meshscope.analysis.sameness import is_one
 from meshscope.analysis.work_changes import WorkChange, names_differ, work_changes
 from meshscope.units import counted, milliseconds
 
 FASTER, SLOWER, SAME, UNSURE = "faster", "slower", "no difference", "cannot say"
+TWICE = "the same recording twice"
 USEFUL_FRAC = 0.5
 FEWEST_PROFILED = 3
+_SHOWN_FRAC = 0.0005
+"""What is less is 0.0 % as it is written."""
+
 _SCATTER = "profiled steps scatter too much"
 _SAME_BYTES = {"exact": 0.005, "compiler": 0.005, "measured": 0.02, "derived": 0.05}
 
@@ -46,7 +51,7 @@ class Change:
     """One pair. ``verdict``: faster, slower, no difference or cannot say; ``why`` in words, with what it rests on.
 
     ``differs`` lists options, versions and machines that are not the same on both sides, ``basis`` what the figures
-    rest on.
+    rest on. ``is_same``: both sides are one recording, so whatever it holds did not change.
     """
 
     strategy: str
@@ -59,6 +64,7 @@ class Change:
     profiled_steps: tuple[int, int]
     differs: tuple[str, ...]
     basis: tuple[str, ...]
+    is_same: bool = False
 
     @property
     def title(self) -> str:
@@ -78,7 +84,7 @@ def change(a: Sequence[Figures], b: Sequence[Figures]) -> Change:
     """Of one strategy or trace; several Figures on a side are repeats of the same thing."""
     before, after, is_quiet = sides(a, b)
     found = judgement(a, b)
-    return Change(
+    told = Change(
         strategy=a[0].strategy if a[0].strategy == b[0].strategy else "",
         a_title=a[0].title,
         b_title=b[0].title,
@@ -90,6 +96,14 @@ def change(a: Sequence[Figures], b: Sequence[Figures]) -> Change:
         differs=likeness.changed(a, b),
         basis=(*(_basis(before, after, is_quiet=is_quiet) if found.step is not None else ()), *names_differ(a, b)),
     )
+    return _unchanged(told) if is_one(a, b) else told
+
+
+def _unchanged(told: Change) -> Change:
+    """Of one recording twice: nothing changed, whatever its steps scatter and however few there are."""
+    quantities = tuple(replace(found, change=0.0, low=0.0, high=0.0, verdict=SAME, why="") for found in told.quantities)
+    works = tuple(replace(work, how="") for work in told.works)
+    return replace(told, verdict=SAME, why=TWICE, quantities=quantities, works=works, basis=(), is_same=True)
 
 
 @dataclass(frozen=True)
@@ -153,6 +167,8 @@ def _by_waiting(step: Estimate, name: str, wait: Estimate) -> Judgement:
 
 
 def _longer(frac: float) -> str:
+    if abs(frac) < _SHOWN_FRAC:
+        return "as long"
     return f"{abs(frac) * 100:.1f} % {'longer' if frac >= 0 else 'shorter'}"
 
 

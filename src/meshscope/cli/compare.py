@@ -45,7 +45,7 @@ def command(
     """Say what changed from A to B: recordings, folders of several strategies, native traces, or a saved baseline.
 
     The verdict is faster, slower, no difference or cannot say, on the time of unprofiled steps past warm-up. Repeats
-    of the same thing (--also-a, --also-b) narrow its interval.
+    of the same thing (--also-a, --also-b) narrow its interval. A recording and its copy are no difference.
 
     \b
     CONDITION is METRIC OP NUMBER with % (the change from A to B, in percent
@@ -73,7 +73,7 @@ def command(
     if b is None:
         return 0
     if not (also_a or also_b) and os.path.realpath(a) == os.path.realpath(b):
-        click.echo(f"meshscope: A and B are the same: {printable(str(a))}. Give two recordings.", err=True)
+        click.echo(f"note: A and B are one path: {printable(str(a))}", err=True)
     shown = "json" if is_json else "screen" if on_screen and options.draws(headless=False) else "text"
     return _compared(before, _opened((b, *also_b), refused), asked, refused, shown=shown)
 

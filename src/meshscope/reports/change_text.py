@@ -32,6 +32,8 @@ def change_report(found: Changes, judged: Sequence[Judged] = (), *, encoding: st
 
 def _pair(pair: Change) -> list[str]:
     lines = wrapped(pair.sentence, indent="")
+    if pair.is_same:
+        return lines
     lines += ["", *_quantities(pair.quantities)]
     lines += _doubts(pair.quantities)
     lines += _works(pair)

@@ -6,10 +6,13 @@ Fires when a device is idle for a tenth of a traced step for one of these, and n
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from meshscope.analysis.findings.idle_cost import bound_by, cost, words
 from meshscope.analysis.findings.rule import Finding, Rule
 from meshscope.analysis.findings.whole import all_traced
 from meshscope.analysis.idle import Idle, idle
+from meshscope.analysis.idle_shares import ENDS, idle_shares
 from meshscope.run import Run
 from meshscope.units import duration, percent, ratio
 
@@ -32,6 +35,7 @@ torch.cuda.set_sync_debug_mode("warn")   # names what synchronizes""",
     "host": """model = torch.compile(model)
 optimizer = torch.optim.AdamW(parameters, fused=True)""",
 }
+_CALLED = {ENDS: "before the first or after the last device work"}
 
 
 def host_bound(run: Run) -> tuple[Finding, ...]:
@@ -55,9 +59,17 @@ def host_bound(run: Run) -> tuple[Finding, ...]:
 
 
 def _causes(found: Idle, run: Run) -> str:
-    largest = sorted(found.causes.items(), key=lambda cause: -cause[1])[:3]
-    shares = ", ".join(f"{name} {percent(ratio(ns, found.idle_ns))}" for name, ns in largest)
-    return f"of its {duration(found.idle_ns)} of idle time {all_traced(run)}: {shares}"
+    """Of the mean step as the idle table tells it; over all that was traced where the rank has no mean step."""
+    step = next((one for one in idle_shares(run).ranks if one.rank == found.rank and one.steps and one.causes), None)
+    if step is None:
+        return f"of its {duration(found.idle_ns)} of idle time {all_traced(run)}: {_shares(found.causes)}"
+    return f"of its {duration(step.idle_ns)} of idle time in its mean step: {_shares(step.causes)}"
+
+
+def _shares(causes: Mapping[str, float]) -> str:
+    whole_ns = sum(causes.values())
+    largest = sorted(causes.items(), key=lambda cause: -cause[1])[:3]
+    return ", ".join(f"{_CALLED.get(name, name)} {percent(ratio(ns, whole_ns))}" for name, ns in largest)
 
 
 FINDING = Rule("host-bound", host_bound)
