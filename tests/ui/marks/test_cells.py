@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -50,6 +51,34 @@ def test_wrapped_words_fit_and_none_is_lost_but_at_the_last_line(text: str, widt
     assert all(cell_len(line) <= width for line in lines)
     if lines and not lines[-1].endswith("…"):
         assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("shown", "ascii_text"),
+    [
+        ("662 µs exposed (100.0 % …", "662 us exposed (100.0 %.."),
+        ("all_red…", "all_re.."),
+        ("all_red… 12 ms", "all_re.. 12 ms"),
+        ("Reading…   ", "Reading..  "),
+        (" … 3 more", ".. 3 more"),
+        ("…/site-packages/torch", "..site-packages/torch"),
+        ("rank 1…9 (5)", "rank 1-9 (5)"),
+        ("-1.2 % … +1.2 %", "-1.2 %.. +1.2 %"),
+        ("漢…", "?.."),
+        ("…", "."),
+        ("Done.", "Done."),
+        ("61 °C", "61 C "),
+    ],
+)
+def test_cut_text_ends_in_two_full_stops_where_there_is_no_ellipsis(shown: str, ascii_text: str) -> None:
+    assert plain(shown) == ascii_text
+    assert cell_len(ascii_text) == cell_len(shown)
+
+
+@given(TEXT)
+def test_ascii_keeps_the_cells_of_any_text(shown: str) -> None:
+    assert plain(shown).isascii()
+    assert len(plain(shown)) == cell_len(shown)
 
 
 def test_ascii_has_as_many_cells_and_no_other_characters() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len, set_cell_size
@@ -19,21 +20,36 @@ Line = Sequence[Piece]
 
 # One cell for one cell, so that what was aligned stays aligned.
 _PLAIN = str.maketrans({
-    "–": "-", "—": "-", "−": "-", "·": "|", "±": "~", "×": "x", "µ": "u", "…": ".", "▸": ">", "◂": "<", "●": "*",
+    "–": "-", "—": "-", "−": "-", "·": "|", "±": "~", "×": "x", "µ": "u", "▸": ">", "◂": "<", "●": "*",
     "○": "o", "◐": "*", "✓": "+", "✗": "x", "■": "#", "▲": "^", "▴": "^", "▾": "v", "▶": ">", "▌": "|", "│": "|",
     "─": "-", "━": "=", "╸": "=", "└": "+", "┴": "+", "┬": "+", "├": "+", "↑": "^", "↓": "v", "←": "<", "→": ">",
     "⏎": "<", "⇥": ">", "‖": "=", "�": "?", "\u2009": " ", "\u202f": " ", "\u00a0": " ", "’": "'", "“": '"', "”": '"',
     "≤": "<", "≥": ">", "≈": "~", "△": "!", "†": "*", "≠": "!", "╵": "'", "▏": "|", "◆": "*", "▼": "v", "☐": " ",
-    "☑": "x", "Δ": "d", "σ": "s",
+    "☑": "x", "Δ": "d", "σ": "s", "°": "o",
 })  # fmt: skip
+
+_BETWEEN = re.compile(r"(?<=\b\d)…(?=\d+\b)|(?<=\b\d\d)…(?=\d+\b)|(?<=\b\d\d\d)…(?=\d+\b)")
+"""In ranges such as ``1…9``, which would lose a digit."""
+_BEFORE_BLANKS = re.compile(r"… (?= |$)")
+_AFTER = re.compile(r"[^…]…", re.DOTALL)
+_FIRST = re.compile(r"…[^…]", re.DOTALL)
 
 
 def plain(text: str) -> str:
     """The same cells in ASCII; what has no likeness becomes ``?``, once per cell."""
-    likeness = text.translate(_PLAIN)
+    likeness = text.replace("°C", "C ").translate(_PLAIN)
     if likeness.isascii():
         return likeness
-    return "".join(c if c.isascii() else "?" * cell_len(c) for c in likeness)
+    likeness = "".join(c if c.isascii() or c == "…" else "?" * cell_len(c) for c in likeness)
+    return _dotted(likeness) if "…" in likeness else likeness
+
+
+def _dotted(text: str) -> str:
+    """``…`` as two full stops, since one reads as an end: the second takes the cell of a blank, else of a letter."""
+    text = _BETWEEN.sub("-", text)
+    text = _BEFORE_BLANKS.sub("..", text)
+    text = _AFTER.sub("..", text)
+    return _FIRST.sub("..", text).replace("…", ".")
 
 
 def named(keys: str, look: Look) -> str:
