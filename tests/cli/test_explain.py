@@ -62,6 +62,7 @@ def test_without_a_number_all_of_them_are_listed(trace: Path) -> None:
     assert done.returncode == 0
     assert "where a step of each rank goes" in done.stdout
     assert "exposed" in done.stdout.split()
+    assert explain(trace, "--strategy", trace.parent.name, cwd=trace.parent).stdout == done.stdout
 
 
 @pytest.mark.parametrize(
@@ -76,6 +77,7 @@ def test_without_a_number_all_of_them_are_listed(trace: Path) -> None:
             "Leave --rank out.",
         ),
         (("exposed", "--run", "fsdp"), "There is no run called fsdp.", "There are: "),
+        (("--strategy", "fsdp"), "There is no run called fsdp.", "There are: "),
     ],
 )
 def test_what_cannot_be_done_is_two_lines(trace: Path, line: tuple[str, ...], what: str, hint: str) -> None:

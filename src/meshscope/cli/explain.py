@@ -51,8 +51,8 @@ def command(
     from meshscope.errors import InputError
 
     paths, number = _told_apart(words)
-    if number is None and (of, rank, step) != (None, None, None):
-        raise click.UsageError("Missing argument 'NUMBER': --strategy, --rank and --step narrow one down.")
+    if number is None and (rank, step) != (None, None):
+        raise click.UsageError("Missing argument 'NUMBER': --rank and --step narrow one down.")
     if config is not None:
         use(settings(config))
     opened = open_paths(paths, jobs=jobs)
@@ -60,7 +60,7 @@ def command(
         path, why, hint = opened.refused[0]
         raise InputError(why if path in why else f"{path}: {why}", hint=hint)
     click.echo(
-        _listed(opened, is_json=is_json)
+        _listed(opened, of=of, is_json=is_json)
         if number is None
         else _explained(opened, number, of=of, rank=rank, step=step, is_json=is_json)
     )
@@ -76,17 +76,18 @@ def _told_apart(words: Sequence[str]) -> tuple[list[Path], str | None]:
     return [options.SOURCE.convert(word, None, None) for word in before], last
 
 
-def _listed(opened: Opened, *, is_json: bool) -> str:
-    from meshscope.analysis.explaining import explainable
+def _listed(opened: Opened, *, of: str | None, is_json: bool) -> str:
+    from meshscope.analysis.explaining import chosen, explainable
 
-    found = explainable(opened.runs)
+    runs = chosen(opened.runs, of)
+    found = explainable(runs)
     if is_json:
         from meshscope.reports.explain_json import numbers_json
 
         return numbers_json(found, opened.refused)
     from meshscope.reports.explain_text import numbers_report
 
-    return numbers_report(found, list(dict.fromkeys(run.name for run in opened.runs)))
+    return numbers_report(found, list(dict.fromkeys(run.name for run in runs)))
 
 
 def _explained(

@@ -48,10 +48,10 @@ def explanations(
     Raises InputError for a name that no number has, for a run, rank or step that is not there, and for what a number
     cannot be narrowed to.
     """
-    chosen = _chosen(runs, of)
-    found = [(run, *told) for run in chosen if (told := _number(run, name)) is not None]
+    asked = chosen(runs, of)
+    found = [(run, *told) for run in asked if (told := _number(run, name)) is not None]
     if not found:
-        raise _unknown(chosen, name)
+        raise _unknown(asked, name)
     for run, _, number in found:
         _check(run, number, rank, step)
     return tuple(
@@ -68,10 +68,11 @@ def _cases(number: Number, asked: Asked) -> tuple[Case, ...]:
     return (Case(", ".join(narrowed) or "all ranks", None, why="nothing is recorded of it", rank=asked.rank),)
 
 
-def _chosen(runs: Sequence[Run], of: str | None) -> list[Run]:
-    chosen = [run for run in runs if of is None or of in (run.name, run.path)]
-    if chosen:
-        return chosen
+def chosen(runs: Sequence[Run], of: str | None) -> list[Run]:
+    """The runs called ``of``, all of them where it is None. Raises InputError where none is called so."""
+    found = [run for run in runs if of is None or of in (run.name, run.path)]
+    if found:
+        return found
     names = ", ".join(dict.fromkeys(run.name for run in runs))
     raise InputError(f"There is no run called {of}.", hint=f"There are: {names}.")
 
