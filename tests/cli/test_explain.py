@@ -62,7 +62,7 @@ def test_without_a_number_all_of_them_are_listed(trace: Path) -> None:
     assert done.returncode == 0
     assert "where a step of each rank goes" in done.stdout
     assert "exposed" in done.stdout.split()
-    assert explain(trace, "--strategy", trace.parent.name, cwd=trace.parent).stdout == done.stdout
+    assert explain(trace, "--strategy", trace.name, cwd=trace.parent).stdout == done.stdout
 
 
 @pytest.mark.parametrize(
