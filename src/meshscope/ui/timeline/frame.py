@@ -19,6 +19,7 @@ from meshscope.ui.palette import styles
 from meshscope.ui.timeline import drawing
 from meshscope.ui.timeline.codes import BLANK, CURSOR, MATCH, PICKED, UNSEEN, Codes, codes, mark_unseen, segments
 from meshscope.ui.timeline.details import MOST_LINES, details
+from meshscope.ui.timeline.folding import folded
 from meshscope.ui.timeline.going import chosen
 from meshscope.ui.timeline.listing import listed, visible
 from meshscope.ui.timeline.state import State
@@ -115,8 +116,9 @@ def below(
 ) -> list[Strip]:
     """What there is to say of the span that is chosen (or under the mouse), and of the last key."""
     found = details(subject.lanes, state, subject.waits, is_pointed=is_pointed)
+    found = folded(found, extent.width, extent.said - bool(said))
     if said:
-        found = [*found[: extent.said - 1], [(f" {said}", "warn")]]
+        found = [*found, [(f" {said}", "warn")]]
     blank: Line = ()
     return [strip(line, extent.width, look) for line in [*found, *[blank] * extent.said][: extent.said]]
 
