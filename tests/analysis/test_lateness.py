@@ -20,6 +20,7 @@ from meshscope.analysis.lateness import (
     step_lateness,
 )
 from meshscope.analysis.stragglers import stragglers
+from meshscope.analysis.waiting_words import lateness_words
 from meshscope.kinds import Kind
 from meshscope.recording.entries import StepDone
 from meshscope.run import Run, open_traces
@@ -232,6 +233,9 @@ def test_steps_alone_name_no_straggler() -> None:
 def test_the_stragglers_of_real_runs(shared: Path) -> None:
     (megatron,) = open_traces([shared / "traces" / "mr-megatron-tp8-a100"]).runs
     assert [(found.rank, found.phase) for found in stragglers(megatron)] == [(0, "idle"), (6, "idle")]
+    words = lateness_words(lateness(megatron), stragglers(megatron), megatron)
+    assert words.startswith("2 stragglers (0, 6): rank 0 came last to ")
+    assert words.endswith(", since step 3")
     (torchrec,) = open_traces([shared / "traces" / "mr-torchrec-sst4-a2a"]).runs
     (found,) = stragglers(torchrec)
     assert (found.rank, found.since, found.late_steps, found.phase) == (2, 4, 3, "idle")

@@ -14,6 +14,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "analysis" / "support"))
 
+from dataclasses import replace
+
 from meeting import MS, met, run_of
 
 from meshscope.analysis.rank_waits import bands
@@ -55,6 +57,18 @@ def lines(answer: Lates, size: tuple[int, int], look: Look | None = None) -> lis
 @pytest.mark.parametrize("ranks", [64, 1024])
 def test_many_ranks_look_as_they_did(ranks: int, size: str, snapshot: Callable[[str, str], None]) -> None:
     snapshot(f"waiting-{ranks}-{size}", "\n".join(lines(answered(many(ranks)), SIZES[size])) + "\n")
+
+
+def test_words_are_not_cut_above_blank_lines_and_name_every_straggler_first() -> None:
+    told = answered(many(64))
+    words = "2 stragglers (0, 6): rank 0 came last to 32 of 84 collectives; 35.4 % of the time traced another rank"
+    words += " waits for it and computes nothing, since step 3"
+    told = replace(told, found=replace(told.found, words=words, rows=told.found.rows[:4]), worst=told.worst[:4])
+    roomy = " ".join(" ".join(lines(told, (37, 16))).split())
+    assert "waits for it and computes nothing, since step 3" in roomy
+    tight = lines(told, (37, 10))
+    assert tight[0].startswith(" 2 stragglers (0, 6): rank 0")
+    assert any(line.endswith("…") for line in tight[:4])
 
 
 def test_where_ranks_do_not_fit_the_latest_come_first_and_the_others_are_folded_in_order() -> None:

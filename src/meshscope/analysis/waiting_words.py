@@ -134,10 +134,9 @@ def _threshold(frac: float) -> str:
 
 def _named(seen: Pattern, named: Sequence[Straggler]) -> str:
     first, *others = named
-    said = f"rank {first.rank} came last to {first.last} of {first.calls} collectives; {percent(first.held_frac)} of "
+    said = f"{len(named)} stragglers ({ranges(sorted(one.rank for one in named), 3)}): " if others else ""
+    said += f"rank {first.rank} came last to {first.last} of {first.calls} collectives; {percent(first.held_frac)} of "
     said += "the time traced another rank waits for it without computing"
     said += f", since step {first.since}" if first.since != NO_STEP else ""
     said += f"; {journal_words(first.journal)}" if first.journal is not None else ""
-    more = sorted(one.rank for one in others)
-    said += f"; {counted(len(more), 'more straggler')}: {ranges(more, 3)}" if more else ""
     return f"{pattern_words(seen)}; {said}" if seen.kind == "node" else said

@@ -11,7 +11,7 @@ from textual.strip import Strip
 from meshscope.analysis.devices import DeviceField, DeviceGroup, device_groups, devices
 from meshscope.run import Run
 from meshscope.ui.about import devices as about
-from meshscope.ui.marks.cells import Line, Piece, clip, left, longest, right, strips, wrapped
+from meshscope.ui.marks.cells import Line, Piece, clip, left, longest, middle_out, right, strips, wrapped
 from meshscope.ui.marks.cited import Cited
 from meshscope.ui.marks.sparkline import sparkline
 from meshscope.ui.panel import UNSTATED, Frame, Fresh, Panel, note
@@ -253,7 +253,7 @@ def _field(
     lines: list[Line] = []
     for index, bar in enumerate(bars):
         is_last = index == len(bars) - 1
-        label = left(indent + _label(reading), name) if is_last else " " * name
+        label = left(indent + _fitted(_label(reading), name - len(indent)), name) if is_last else " " * name
         figures: list[Piece] = (
             [
                 (figure, Cited("text", f"devices.{reading.field}.last")),
@@ -272,6 +272,11 @@ def _capacity(reading: DeviceField, answer: Sensors) -> float:
 
 def _label(reading: DeviceField) -> str:
     return printable(f"{reading.device} {_NAMES.get(reading.field) or field_name(reading.field)}")
+
+
+def _fitted(label: str, width: int) -> str:
+    """Fields of one device differ at the end of their names: where one is too long, its middle gives way."""
+    return longest((label, label.replace(" memory ", " mem "), middle_out(label, width)), width)
 
 
 def field_name(name: str) -> str:

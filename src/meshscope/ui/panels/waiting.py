@@ -101,7 +101,9 @@ def draw(answer: Lates, frame: Frame) -> list[Strip]:
     if not found.rows:
         return note(_empty(answer), frame)
     foot = 1 + (frame.height >= _TALL) + (frame.height >= _TALLER)
-    most = max(min(frame.height - foot - 1 - min(len(found.rows), _FEWEST_ROWS), frame.height // 3), 1)
+    room = frame.height - foot - 1
+    # A third of the panel, or what every row leaves: words are not cut above blank lines.
+    most = max(min(room - min(len(found.rows), _FEWEST_ROWS), frame.height // 3), room - len(found.rows), 1)
     said = wrapped(printable(found.words[:1].upper() + found.words[1:]), max(frame.width - 1, 1), most)
     lines: list[Line] = [[(" " + line, "warn" if found.is_bad else "text")] for line in said]
     shown = _shown(answer, frame.height - len(lines) - 1 - foot)
