@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from meshscope.analysis.carried_out import carried_out
 from meshscope.analysis.operations import Operation, operations
 from meshscope.analysis.phases import Phase, phases
 from meshscope.analysis.scopes import Scopes, scopes
@@ -22,6 +23,9 @@ def operations_lines(run: Run) -> list[str]:
     lines = wrapped(f"longest of {counted(len(found), 'kernel and operator name')} (of all device work, added up):")
     heading = ("", "calls", "ms", "share", "mean", "p95")
     lines += table(heading, [_row(one) for one in found[:MOST]], indent="    ")
+    carried = carried_out(run)
+    for name in dict.fromkeys(one.name for one in found[:MOST] if one.name in carried):
+        lines += wrapped(carried[name], indent="    ", hanging="  ")
     marked = phases(run)
     if marked:
         lines += wrapped(_phases(marked), hanging="  ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from meshscope.analysis.carried_out import carried_out
 from meshscope.analysis.critical_path import CriticalPath, critical_paths, marked_step_ns
 from meshscope.analysis.path_works import OnPath
 from meshscope.analysis.what_if import EVEN, FREE, HOST, TWICE, WhatIf
@@ -35,7 +36,7 @@ def path_lines(run: Run) -> list[str]:
         return []
     lines = wrapped(_path(found[-1]), hanging="  ")
     if works := _works(found[-1]):
-        lines += wrapped(works, hanging="  ")
+        lines += wrapped(works + _carried(found[-1], run), hanging="  ")
     if found[-1].what_ifs:
         lines += wrapped(_what_ifs(found[-1], run), hanging="  ")
     return lines
@@ -59,6 +60,13 @@ def _works(found: CriticalPath) -> str:
     """The names that most of the path is in, whatever part of it they are."""
     longest = [one for one in found.works[:MOST] if one.total_ns >= LEAST_FRAC * found.of_ns]
     return f"longest on it: {', '.join(_work(one, found.of_ns) for one in longest)}" if longest else ""
+
+
+def _carried(found: CriticalPath, run: Run) -> str:
+    """What gloo's spans on it carry out, where their names say another collective."""
+    carried = carried_out(run)
+    said = dict.fromkeys(carried[one.name] for one in found.works[:MOST] if one.name in carried)
+    return "".join(f"; {words}" for words in said)
 
 
 def _work(one: OnPath, of_ns: int) -> str:

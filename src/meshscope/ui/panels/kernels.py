@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from textual.strip import Strip
 
+from meshscope.analysis.carried_out import carried_out
 from meshscope.analysis.exposed_names import exposed_fracs
 from meshscope.analysis.homes import homes
 from meshscope.analysis.operations import Operation, operations
@@ -53,7 +54,7 @@ def question(scene: Scene) -> Kernels:
 def _by_name(run: Run, found: Sequence[Operation]) -> Grouping:
     is_stepped = any(one.per_step_ns is not None for one in found)
     of_ns = sum(_ns(one.per_step_ns, one.total_ns) for one in found)
-    home, exposed = homes(run), exposed_fracs(run)
+    home, exposed, carried = homes(run), exposed_fracs(run), carried_out(run)
     rows = []
     for one in found:
         if is_stepped and not one.per_step_count:
@@ -71,7 +72,11 @@ def _by_name(run: Run, found: Sequence[Operation]) -> Grouping:
                 exposed_frac=exposed.get(one.name, math.nan) if one.kind == "collective" else math.nan,
                 cites=_cites(f"operations.{one.name or UNKNOWN}", is_stepped=is_stepped) | _single(one.name),
                 home=at.scope if at else "",
-                about=(_told(one), f"{percent(at.frac)} of its time in {at.source} {at.scope}" if at else ""),
+                about=(
+                    _told(one),
+                    carried.get(one.name, "") if one.kind == "collective" else "",
+                    f"{percent(at.frac)} of its time in {at.source} {at.scope}" if at else "",
+                ),
             )
         )
     return Grouping("name", "names", _longest_first(rows), of_ns, is_stepped=is_stepped)
