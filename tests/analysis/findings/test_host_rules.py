@@ -100,6 +100,7 @@ def test_idle_time_in_steps_is_not_thinned_by_what_is_traced_behind_them() -> No
     assert found.cost_ns == pytest.approx(49 * MS, rel=0.001)
     assert found.cost_frac == pytest.approx(0.49, rel=0.001)
     assert "49.0 ms of the mean profiled step of 100 ms" in said(found)
+    assert "of its 50.0 ms of idle time in its mean step: sync 98.0 %" in said(found)
 
 
 def test_long_kernels_that_are_launched_late_are_host_bound() -> None:

@@ -29,8 +29,8 @@ def test_of_too_few_lines_the_name_gets_the_last_and_nothing_more_than_fits_is_d
         " ▲ ncclDevKernel AllReduce Sum bf16",
         "   12 µs, stream 7",
         "   waits 3 µs for rank 1;",
-        "     662 µs exposed (100.0",
-        "     % of it)",
+        "     662 µs exposed",
+        "     (100.0 % of it)",
     ]
     assert texts(folded([NAME, FACTS, TOLD], 27, 6))[:2] == [" ▲ ncclDevKernel AllReduce", "     Sum bf16"]
     assert folded([NAME, FACTS, TOLD], 27, 3) == [NAME, FACTS, TOLD]

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from meshscope.ui.marks.cells import Line, cells, wrapped
 
 _HANGING = "     "
+_NO_BREAK = "\u00a0"
 
 
 def folded(lines: Sequence[Line], width: int, room: int) -> list[Line]:
@@ -30,7 +31,10 @@ def _folded(line: Line, width: int, most: int) -> list[Line]:
     """Its last piece is what is folded, below where it begins; what stands before it stays on the first line."""
     *before, (text, role) = line
     indent = text[: len(text) - len(text.lstrip())]
+    # A percent sign stays with its number.
+    text = text.replace(" %", f"{_NO_BREAK}%")
     first, *more = wrapped(text.strip(), max(width - cells(before) - cell_len(indent), 1), most) or [""]
     rest = text.strip()[len(first) :].strip() if more else ""
     below = wrapped(rest, max(width - len(_HANGING), 1), most - 1) if rest else []
-    return [[*before, (indent + first, role)], *[[(_HANGING + words, role)] for words in below]]
+    drawn: list[Line] = [[*before, (indent + first.replace(_NO_BREAK, " "), role)]]
+    return drawn + [[(_HANGING + words.replace(_NO_BREAK, " "), role)] for words in below]
