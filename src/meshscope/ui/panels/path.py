@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from textual.strip import Strip
 
+from meshscope.analysis.carried_out import carried_out
 from meshscope.analysis.critical_path import CriticalPath, critical_paths, doubts, marked_step_ns
 from meshscope.analysis.path_course import RankCourse, courses
 from meshscope.analysis.what_if import EVEN, FREE, HOST, TWICE
@@ -57,7 +58,8 @@ MOST_RANKS = 8
 class OnPath:
     """The newest of ``rounds`` rounds of windows that have a path; ``why`` says why there is none.
 
-    ``marked_ns`` is how long its mean step takes between the marks of steps.
+    ``marked_ns`` is how long its mean step takes between the marks of steps. ``carried`` says of names on it that they
+    carry out another collective.
     """
 
     path: CriticalPath | None = None
@@ -66,6 +68,7 @@ class OnPath:
     why: str = ""
     marked_ns: float = math.nan
     profiled: Profiled = UNASKED
+    carried: tuple[str, ...] = ()
 
 
 def question(scene: Scene) -> OnPath:
@@ -79,7 +82,10 @@ def question(scene: Scene) -> OnPath:
     why = "; ".join(why for what, why in doubts(run) if what == "critical_path")
     ranks = courses(found[-1], MOST_RANKS) if found else ()
     marked_ns = marked_step_ns(found[-1], run) if found else math.nan
-    return OnPath(found[-1] if found else None, ranks, len(found), why, marked_ns, profiled(scene))
+    carried = carried_out(run)
+    names = dict.fromkeys(one.name for one in found[-1].works if one.name in carried) if found else {}
+    said = tuple(carried[name] for name in names)
+    return OnPath(found[-1] if found else None, ranks, len(found), why, marked_ns, profiled(scene), said)
 
 
 def draw(answer: OnPath, frame: Frame) -> list[Strip]:
@@ -172,6 +178,7 @@ def _named(
 def _caveat(answer: OnPath, path: CriticalPath, frame: Frame, room: int) -> list[Line]:
     """What the replays leave out, where there is room for it."""
     words = ["each is a replay with that one thing changed and no other effect"] if path.what_ifs else []
+    words += answer.carried
     words += ["no wait of a host for its device is recorded"] if path.is_unchecked else []
     each_ns = path.of_ns / max(len(path.steps), 1)
     if path.steps and abs(each_ns - answer.marked_ns) > _LEAST_APART * each_ns:
