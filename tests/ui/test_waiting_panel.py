@@ -62,10 +62,10 @@ def test_many_ranks_look_as_they_did(ranks: int, size: str, snapshot: Callable[[
 def test_words_are_not_cut_above_blank_lines_and_name_every_straggler_first() -> None:
     told = answered(many(64))
     words = "2 stragglers (0, 6): rank 0 came last to 32 of 84 collectives; 35.4 % of the time traced another rank"
-    words += " waits for it and computes nothing, since step 3"
+    words += " waits for it without computing, since step 3"
     told = replace(told, found=replace(told.found, words=words, rows=told.found.rows[:4]), worst=told.worst[:4])
     roomy = " ".join(" ".join(lines(told, (37, 16))).split())
-    assert "waits for it and computes nothing, since step 3" in roomy
+    assert "waits for it without computing, since step 3" in roomy
     tight = lines(told, (37, 10))
     assert tight[0].startswith(" 2 stragglers (0, 6): rank 0")
     assert any(line.endswith("…") for line in tight[:4])
