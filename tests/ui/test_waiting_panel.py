@@ -189,7 +189,7 @@ def test_the_sum_over_calls_is_not_called_as_the_time_in_which_a_rank_only_waits
     shown = "\n".join(lines(answered(many(64)), SIZES["wide"]))
     assert "wait, sum ms" in shown
     assert "wait ms" not in shown
-    assert "added up over calls, at once or not" in shown
+    assert "ms per step; wait: until the last rank came, added up over calls, at once or not" in shown
 
 
 def test_what_was_read_names_a_machine_whose_ranks_are_late_together_once() -> None:

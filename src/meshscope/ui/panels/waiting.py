@@ -250,7 +250,9 @@ def _figures(found: RankWaits, frame: Frame) -> str:
     ends = UNKNOWN if found.residual_ns is None else duration(found.residual_ns)
     return longest(
         (
+            f" ms {each}; wait: until the last rank came, added up over calls, at once or not; ends agree to {ends}",
             f" ms: {each}, added up over calls, at once or not; ends of a collective agree to {ends}",
+            f" ms {each}; wait: until the last rank came; ends agree to {ends}",
             f" ms {each}, over calls; ends agree to {ends}",
             f" ends agree to {ends}",
         ),
