@@ -55,11 +55,11 @@ def test_one_axis_is_no_mesh() -> None:
     about = {"steps": [(0, 100 * MS)], "process_groups": GROUPS}
     found = axes(run_of([window(only, rank=0, **about)]))
     assert found == ()
-    assert axes_lines(found) == []
+    assert axes_lines(found, "wait") == []
 
 
 @pytest.mark.parametrize("says", ["2 × 2 (0–1; 2–3)", "2 × 2 (0, 2; 1, 3)", "reduce-scatter"])
 def test_the_report_names_the_groups_and_what_they_call(says: str) -> None:
-    lines = axes_lines(axes(mesh()))
+    lines = axes_lines(axes(mesh()), "wait")
     assert says in "\n".join(lines)
     assert max(map(len, lines)) <= 80

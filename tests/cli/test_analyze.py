@@ -154,7 +154,7 @@ def test_a_report_is_wrapped_for_the_terminal_that_it_is_written_to(tmp_path: Pa
         assert child.wait() == 0
     prose = re.findall(r"^  where a step goes.*?(?=\r\n    rank)", shown, re.DOTALL | re.MULTILINE)[0].split("\r\n")
     assert max(len(line) for line in prose) <= most
-    assert len(prose) == {20: 6, 50: 5, 132: 3}[columns]
+    assert len(prose) == {20: 7, 50: 5, 132: 4}[columns]
 
 
 def _written(terminal: IO[bytes]) -> bytes:

@@ -119,7 +119,7 @@ async def test_its_key_shows_it_beside_the_others(
         journal.append(entry)
     journal.close()
     async with staged(folder, size=size, wall=lambda: end + 10**9 * made.S) as stage:
-        await stage.press("0")
+        await stage.press("up", "0")
         assert "0 compiled again" not in stage.text(), "ddp compiled nothing"
         assert "No panel 0 here (compiled again): nothing was compiled again." in stage.text()
         await stage.press("down", "0")

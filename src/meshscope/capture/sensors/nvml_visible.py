@@ -76,9 +76,11 @@ class Sight:
 
     def _look(self, pid: int) -> None:
         try:
-            self._of[pid] = psutil.Process(pid).environ().get(_VARIABLE)
+            environ = psutil.Process(pid).environ()
         except (psutil.Error, OSError):
             return  # It has ended, or is another user's: it tells nothing.
+        if environ:  # It has none in the moment in which it takes on its program.
+            self._of[pid] = environ.get(_VARIABLE)
 
 
 def visible(cards: list[list[Shown]], asked: str | None) -> list[Shown]:
