@@ -152,11 +152,12 @@ def _followed(folder: Path, pid: int, plan: Plan) -> int:
 def _until_over(folder: Path, pid: int, gallery: Gallery) -> None:
     """The log as it grows. Ctrl-C and SIGTERM ask for the end, and do no more: the jobs are somebody else's."""
     from meshscope.capture import launch
-    from meshscope.cli.attach_following import Detaching, Told
+    from meshscope.cli.attach_following import Told
+    from meshscope.cli.stopping import Stopping
     from meshscope.errors import LaunchError
 
     told = Told(gallery)
-    with Detaching(folder):
+    with Stopping(folder, "Detaching; the job goes on."):
         while gallery.end_unix_ns is None:
             told.look(time.time_ns())
             if not launch.is_running(pid) and gallery.end_unix_ns is None:

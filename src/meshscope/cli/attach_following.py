@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import signal
-from pathlib import Path
-from types import FrameType
-
 import click
 
-from meshscope.recording.control import Ask, ask
 from meshscope.recording.entries import TraceWritten
 from meshscope.run import Gallery, Run
 from meshscope.units import printable, size
@@ -38,29 +33,3 @@ def _written(trace: TraceWritten) -> str:
 
 def _line(run: Run, rank: int, text: str) -> str:
     return printable(f"{run.name}  {f'rank {rank}  ' if rank >= 0 else ''}{text}")
-
-
-class Detaching:
-    """The first Ctrl-C or SIGTERM asks for the end; a second one does not wait for it."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._was_asked = False
-        self._before: dict[int, object] = {}
-
-    def __enter__(self) -> Detaching:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._asked)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]  # exactly what signal.signal returned
-
-    def _asked(self, number: int, frame: FrameType | None) -> None:
-        del number, frame
-        if self._was_asked:
-            raise KeyboardInterrupt
-        self._was_asked = True
-        ask(self._folder, Ask(what="stop"))
-        click.echo("Detaching; the job goes on.", err=True)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 import click
 
 from meshscope.analysis.progress import Progress, progress
+from meshscope.cli.stopping import Stopping
 from meshscope.errors import LaunchError
-from meshscope.recording.control import Ask, ask
 from meshscope.run import Gallery, Run
 from meshscope.units import printable
 
@@ -75,7 +73,7 @@ def follow(folder: Path, gallery: Gallery, supervisor_pid: int | None) -> tuple[
     if supervisor_pid is None:
         return _watched(gallery, Follower(gallery))
     follower = Follower(gallery)
-    with _Stopping(folder) as stopping:
+    with Stopping(folder, "Stopping the run (once more to leave without waiting).") as stopping:
         while gallery.end_unix_ns is None:
             follower.look(time.time_ns())
             if not _is_alive(supervisor_pid) and gallery.end_unix_ns is None:
@@ -97,32 +95,6 @@ def _watched(gallery: Gallery, follower: Follower) -> tuple[Run, ...]:
         follower.look(time.time_ns())
         time.sleep(_POLL_S)
     return follower.look(time.time_ns())
-
-
-class _Stopping:
-    """Turns the first Ctrl-C or SIGTERM into a request to the supervisor; the second gives up waiting."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.was_asked = False
-        self._before: dict[int, object] = {}
-
-    def __enter__(self) -> _Stopping:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._asked)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]  # exactly what signal.signal returned
-
-    def _asked(self, number: int, frame: FrameType | None) -> None:
-        del number, frame
-        if self.was_asked:
-            raise KeyboardInterrupt
-        self.was_asked = True
-        ask(self._folder, Ask(what="stop"))
-        click.echo("Stopping the run (once more to leave without waiting).", err=True)
 
 
 def quoted(folder: Path) -> str:

@@ -13,20 +13,17 @@ import math
 import re
 from collections.abc import Iterator
 
-import numpy as np
-
-from meshscope.analysis.findings.left_behind import left_behind
+from meshscope.analysis.findings.left_behind import left_behind, patience_of
 from meshscope.analysis.findings.rule import Cost, Finding, Rule, part
 from meshscope.analysis.findings.whole import Whole
 from meshscope.analysis.flight import Flight, Unfinished, flight
 from meshscope.analysis.flight_words import ranks_words, unfinished_words
 from meshscope.analysis.stalls import newest, places, stall_words, stood_of
 from meshscope.analysis.steps import steps
+from meshscope.recording.standstill import PATIENCE_NS
 from meshscope.run import Run
-from meshscope.units import NS_PER_S, duration
+from meshscope.units import duration
 
-PATIENCE_NS = 10 * NS_PER_S
-PATIENCE_STEPS = 20
 _MOST = 3
 
 _TRAINING = ("training", "profiling", "warming profiler")
@@ -152,7 +149,7 @@ def _standstill(run: Run) -> tuple[int, tuple[str, ...]]:
     timed_out = [end for end in run.rank_ends if end.exit_code and _TIMED_OUT.search(_words(end.why, end.log_lines))]
     ended = _ended_for_it(run)
     is_asked = bool(newest(run))  # The supervisor asks where ranks are when it waits for them too long.
-    if not timed_out and not ended and not is_asked and not (_trains(run) and still_ns >= _patience_ns(run)):
+    if not timed_out and not ended and not is_asked and not (_trains(run) and still_ns >= patience_of(run)):
         return 0, ()
     said = [*ended, f"no step has ended for {duration(still_ns)}{_usually(run)}", _where(run)]
     said += stall_words(run) or _stack(run)
@@ -184,12 +181,6 @@ def _line(why: str, lines: tuple[str, ...]) -> str:
 def _usually(run: Run) -> str:
     median_ns = steps(run).median_ns
     return "" if math.isnan(median_ns) else f"; the median step took {duration(median_ns)}"
-
-
-def _patience_ns(run: Run) -> float:
-    length_ns = run.steps.end_ns - run.steps.start_ns
-    middle = len(length_ns) // 2
-    return max(PATIENCE_NS, PATIENCE_STEPS * float(np.partition(length_ns, middle)[middle]))
 
 
 def _trains(run: Run) -> bool:

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from meshscope.analysis.parts import per_table
+from meshscope.recording.standstill import PATIENCE_NS, patience_ns
 from meshscope.run import Run
 from meshscope.samples import StepTable
-from meshscope.units import NS_PER_S
 
-PATIENCE_NS = 10 * NS_PER_S
-PATIENCE_STEPS = 20
 TRAINING = ("training", "profiling", "warming profiler")
 
 
@@ -34,16 +32,17 @@ def left_behind(run: Run) -> LeftBehind | None:
     now_ns = run.last_entry_ns if run.is_lost else run.now_ns
     if len(last_ns) < 2 or now_ns - min(last_ns.values()) < PATIENCE_NS:
         return None
-    patience_ns = _patience_ns(run)
-    still = {rank: now_ns - at_ns for rank, at_ns in last_ns.items() if now_ns - at_ns >= patience_ns}
+    least_ns = patience_of(run)
+    still = {rank: now_ns - at_ns for rank, at_ns in last_ns.items() if now_ns - at_ns >= least_ns}
     moving = tuple(rank for rank in last_ns if rank not in still)
     return LeftBehind(tuple(still), moving, min(still.values())) if still and moving else None
 
 
-def _patience_ns(run: Run) -> float:
-    """Ten seconds, and at least twenty usual steps."""
-    usual_ns = float(np.median(run.steps.end_ns - run.steps.start_ns))
-    return max(PATIENCE_NS, PATIENCE_STEPS * usual_ns)
+def patience_of(run: Run) -> float:
+    """How long without a step is told, after the median of all that have ended; there must be one."""
+    length_ns = run.steps.end_ns - run.steps.start_ns
+    middle = len(length_ns) // 2
+    return patience_ns(float(np.partition(length_ns, middle)[middle]))
 
 
 def _last_ns(run: Run) -> dict[int, int]:

@@ -17,11 +17,8 @@ from meshscope.recording import control
 from meshscope.recording.control import STAND, Ask
 from meshscope.recording.entries import Entry, Log, StepDone
 from meshscope.recording.journal import Journal
+from meshscope.recording.standstill import patience_ns
 from meshscope.units import NS_PER_S, ranges
-
-PATIENCE_NS = 10 * NS_PER_S
-PATIENCE_STEPS = 20
-"""As the finding of a hang has it: what it is told of, it can say more about."""
 
 _ANSWER_NS = 3 * NS_PER_S
 _REMEMBERED = 200
@@ -65,7 +62,7 @@ class Standing:
     @property
     def patience_ns(self) -> float:
         """Ten seconds, and at least twenty usual steps."""
-        return max(PATIENCE_NS, PATIENCE_STEPS * statistics.median(self._lengths_ns or (0,)))
+        return patience_ns(statistics.median(self._lengths_ns or (0,)))
 
     def _ask(self, now_ns: int) -> None:
         for member in self.roster.members.values():
