@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
+from meshscope.capture.probing import told
 from meshscope.errors import MissingPackageError
 
 PACKAGES = {"torch": ("torch",), "jax": ("jax", "jaxlib", "flax", "optax")}
@@ -73,14 +74,7 @@ def _ask(framework: str) -> Framework:
     # Looking is not claiming: without this JAX would take three quarters of every GPU's memory for a moment.
     quiet = os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONSAFEPATH": "1"}
     try:
-        done = subprocess.run(
-            line, env=quiet, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S, check=False
-        )
+        found = told(line, quiet, Framework, patience_s=PATIENCE_S)
     except subprocess.TimeoutExpired:
         return Framework(error=f"it did not answer within {PATIENCE_S:.0f} s")
-    lines = done.stdout.splitlines()
-    try:
-        return msgspec.json.decode(lines[-1] if lines else b"", type=Framework)
-    except msgspec.MsgspecError:
-        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-        return Framework(error=last[0])
+    return Framework(error=found) if isinstance(found, str) else found

@@ -12,6 +12,7 @@ import msgspec
 
 from meshscope.capture import scripts
 from meshscope.capture.frameworks import PATIENCE_S
+from meshscope.capture.probing import told
 from meshscope.discovery import Workload
 from meshscope.errors import InputError
 
@@ -53,17 +54,10 @@ def _asked(script: Path, framework: str, flags: tuple[str, ...], ranks: int) -> 
     line = [sys.executable, str(script), framework, str(ranks), *flags]
     quiet = os.environ | {"CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "2"}
     try:
-        done = subprocess.run(
-            line, env=quiet, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S, check=False
-        )
+        found = told(line, quiet, Facts, patience_s=PATIENCE_S)
     except subprocess.TimeoutExpired:
         return Facts(why=f"its factory took more than {PATIENCE_S:.0f} s")
-    lines = done.stdout.splitlines()
-    try:
-        return msgspec.json.decode(lines[-1] if lines else b"", type=Facts)
-    except msgspec.MsgspecError:
-        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-        return Facts(why=last[0])
+    return Facts(why=found) if isinstance(found, str) else found
 
 
 def asked(workload: Workload, model: str, options: object, ranks: int) -> Facts:
