@@ -105,6 +105,18 @@ def test_a_signal_ends_the_screen(shell: Tmux, recording: Path, number: signal.S
     assert_as_it_was(shell)
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
+def test_a_program_that_cannot_tidy_up_is_tidied_up_after(shell: Tmux, recording: Path, number: signal.Signals) -> None:
+    watched(shell, recording)
+    shell.program.send_signal(number)
+    shell.wait_until((shell.place / "over").exists, "the end")  # its status is written to the alternate screen
+    shell.wait_for("meshscope was killed; the terminal is as it was.")
+    shell.shell("stty -a > after; touch looked")
+    shell.wait_until((shell.place / "looked").exists, "a look at the terminal")
+    (shell.place / "looked").unlink()
+    assert_as_it_was(shell)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("keys", ["C-c", "C-q"])
 def test_a_control_key_ends_the_screen(shell: Tmux, recording: Path, keys: str) -> None:

@@ -18,6 +18,7 @@ from textual.message import Message
 from textual.messages import InBandWindowResize, TerminalSupportsSynchronizedOutput
 
 from meshscope.ui.escaping import TwoKeys
+from meshscope.ui.guard import Guard
 
 TALKING = ("1000", "1002", "1003", "1006", "1015", "1016", "1004", "2004", "2048")
 """Modes in which a terminal says something unasked: the mouse in its encodings, focus, what is pasted, its size."""
@@ -37,11 +38,20 @@ class TerminalDriver(LinuxDriver):
     _begun_s = 0.0
     _has_answered = False
     _is_quiet = True
+    _guard: Guard | None = None
 
     def start_application_mode(self) -> None:
+        if self._guard is None and os.isatty(self.fileno):
+            self._guard = Guard(self.fileno, TALKING)
         self._begun_s = time.monotonic()
         self._is_quiet = False
         super().start_application_mode()  # type: ignore[no-untyped-call]
+
+    def stop_application_mode(self) -> None:
+        super().stop_application_mode()
+        guard, self._guard = self._guard, None
+        if guard is not None:
+            guard.dismiss()
 
     def run_input_thread(self) -> None:
         # Textual makes the parser by itself, under this name.

@@ -5,10 +5,8 @@ What the scene comes from (a recording and its clock, traces while they are read
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Hashable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import work
@@ -19,10 +17,7 @@ from textual.timer import Timer
 
 from meshscope.discovery import discover
 from meshscope.ui.absent import no_letter, no_panel
-from meshscope.ui.asking import Answered
 from meshscope.ui.canvas import Canvas
-from meshscope.ui.errands import Errands
-from meshscope.ui.hands import Hands
 from meshscope.ui.keybar import Grip
 from meshscope.ui.later import later
 from meshscope.ui.layout import Arrangement, Rect, arrangement
@@ -30,6 +25,7 @@ from meshscope.ui.look import Look
 from meshscope.ui.marks.cells import Line, Piece, strip, strips
 from meshscope.ui.marks.cited import Cell
 from meshscope.ui.panel import Frame, Panel
+from meshscope.ui.questions import Questions
 from meshscope.ui.scene import Scene, moved
 from meshscope.ui.view import PanelView
 from meshscope.units import NS_PER_S
@@ -39,9 +35,6 @@ if TYPE_CHECKING:
 
 LEAST = (80, 24)
 _SAID_NS = 4 * NS_PER_S
-_COVERED_S = 5.0
-_TOGETHER_S = 0.05
-"""An answer is drawn together with those that come within this, or as soon as no other is being worked out."""
 
 
 def panels(of: str = "recording") -> tuple[Panel, ...]:
@@ -98,10 +91,8 @@ class Board(Screen[None]):
         self._placed_table = 0
         self._rects: dict[str, Rect | None] = {}
         self._ticks: Timer | None = None
-        self._hands = Hands()
-        self._errands = Errands(self._fail)
-        self._views = {panel.name: PanelView(panel, self._hands) for panel in self._panels}
-        self._news: set[PanelView] = set()
+        self._questions = Questions(self._panels, self._tell_news, self._fail)
+        self._views = self._questions.views
         self._is_to_ask = False
 
     # What heirs say
@@ -147,8 +138,7 @@ class Board(Screen[None]):
             self._ask()
 
     def on_unmount(self) -> None:
-        self._errands.cancel()
-        self._hands.close()
+        self._questions.close()
 
     @work
     async def _fail(self, error: BaseException) -> None:
@@ -177,9 +167,7 @@ class Board(Screen[None]):
         self._views[self._panels[0].name].asking.recall(scene.looking_at(""))  # who is selected may depend on it
         self.scene = scene.looking_at(self.selected)
         if not self.is_covered:
-            for view in self._views.values():
-                if not view.panel.is_overall:
-                    view.asking.recall(self.scene)
+            self._questions.recall(self.scene)
             self._refresh()
         if has_jumped:
             self._ask_once_painted()
@@ -207,50 +195,14 @@ class Board(Screen[None]):
             self._ask()
 
     def _ask(self) -> None:
-        """Put every panel's question that can be seen (and the overall one's, which the header needs).
-
-        While another screen covers them, only the overall one, and seldom: the shell is told of it in the end.
-        """
-        stance, is_covered = self.scene.stance, self.is_covered
-        is_moving = not (stance.is_paused or stance.is_at_end)
-        for panel in self._panels:
-            if is_covered and not panel.is_overall:
-                continue
-            view = self._view(panel)
-            subject = "" if panel.is_overall else self.selected
-            # What can be counted is told in the footer, seen or not.
-            is_told = panel.is_overall or panel.is_told or view.display
-            if not is_told or (is_moving and view.asking.is_fresh(subject, _COVERED_S if is_covered else 0.0)):
-                continue
-            if view.asking.want(self.scene.looking_at(subject)):
-                self._errands.start(self._question(view))
-
-    async def _question(self, view: PanelView) -> None:
-        await view.asking.ask(partial(self._answered, view))
-        if not self._is_asking:
-            self._tell_news()
+        self._questions.put(self.scene, self.selected, is_covered=self.is_covered)
 
     @property
     def is_told(self) -> bool:
         """Whether the newest that was wanted has been answered and drawn."""
-        return not (self._is_asking or self._is_to_ask or self._news)
+        return self._questions.is_told and not self._is_to_ask
 
-    @property
-    def _is_asking(self) -> bool:
-        return any(not view.asking.is_at_rest for view in self._views.values())
-
-    def _answered(self, view: PanelView, _: Answered) -> None:
-        is_first, self._news = not self._news, {*self._news, view}
-        if is_first:
-            self._errands.start(self._tell_soon())
-
-    async def _tell_soon(self) -> None:
-        await asyncio.sleep(_TOGETHER_S)
-        self._tell_news()
-
-    def _tell_news(self) -> None:
-        """Draw what was answered; one drawing of several panels has Textual go over the screen once."""
-        news, self._news = self._news, set()
+    def _tell_news(self, news: set[PanelView]) -> None:
         if any(view.panel.is_overall for view in news) and self._is_replaced():
             return
         for view in news:

@@ -122,7 +122,7 @@ class Watch(Keeping):
         """Fold what is known where the clock stands, unless that is under way."""
         if not self._is_looking:
             self._is_looking, self._looked_s = True, time.monotonic()
-            self._errands.start(self._fold())
+            self._questions.errands.start(self._fold())
 
     async def _fold(self) -> None:
         try:
