@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from faults import faults
 from options import OptionError, Options
@@ -58,19 +58,80 @@ def several_gpus(options: Options) -> int:
 
 
 def jax_devices(options: Options) -> list[jax.Device]:
-    """The first ``options.devices`` devices; on CPU, as many virtual ones. Call before anything else starts JAX."""
+    """The first ``options.devices`` devices; on CPU, as many virtual ones. Call before anything else starts JAX.
+
+    Of several processes, which ``JAX_COORDINATOR_ADDRESS``, ``JAX_NUM_PROCESSES`` and ``JAX_PROCESS_ID`` bring
+    together, each brings the same number, and all get all of them, process by process.
+    """
     import jax
 
     if options.device == "cpu":
         jax.config.update("jax_platforms", "cpu")
-    jax.config.update("jax_num_cpu_devices", options.devices)
+    processes = _met(options)
+    each = options.devices // processes
+    jax.config.update("jax_num_cpu_devices", each)
     devices: list[jax.Device] = jax.devices()
+    if processes > 1:
+        ours = [[device for device in devices if device.process_index == number] for number in range(processes)]
+        _check_present(each, min(map(len, ours)), f"{devices[0].platform.upper()} devices in each process")
+        devices = [device for own in ours for device in own[:each]]
     if options.device in ("cuda", "gpu") and devices[0].platform != "gpu":
         raise OptionError(
             "JAX sees no GPU.", 'Install its CUDA wheels (pip install "jax[cuda12]"), or use --device cpu.'
         )
     _check_present(options.devices, len(devices), f"{devices[0].platform.upper()} devices")
     return devices[: options.devices]
+
+
+def _met(options: Options) -> int:
+    """The number of processes, once all of them have found each other; 1 for one that is alone."""
+    import jax
+
+    address = os.environ.get("JAX_COORDINATOR_ADDRESS", "")
+    if not address:
+        return 1
+    count, number = (os.environ.get(name, "") for name in ("JAX_NUM_PROCESSES", "JAX_PROCESS_ID"))
+    if not (count.isdecimal() and number.isdecimal() and int(number) < int(count)):
+        raise OptionError(
+            "JAX_COORDINATOR_ADDRESS is set; JAX_NUM_PROCESSES and JAX_PROCESS_ID are not the numbers they should be.",
+            "Set all three in every process, or none of them.",
+        )
+    if options.devices % int(count):
+        raise OptionError(
+            f"{options.devices} devices do not divide among {count} processes.",
+            f"--devices counts those of all processes together: use a multiple of {count}.",
+        )
+    jax.distributed.initialize(address, int(count), int(number))
+    return int(count)
+
+
+def own_rows(devices: list[jax.Device]) -> list[int]:
+    """Which of the devices are this process's, by their places."""
+    import jax
+
+    return [place for place, device in enumerate(devices) if device.process_index == jax.process_index()]
+
+
+def laid_out(tree: Any, sharding: jax.sharding.Sharding) -> Any:
+    """Arrays that every process has whole, each device's part on it.
+
+    ``jax.device_put`` does the same, and where there are several processes it has them compare all values first.
+    """
+    import jax
+
+    if sharding.is_fully_addressable:
+        return jax.device_put(tree, sharding)
+    return jax.tree.map(lambda leaf: _placed(leaf, sharding), tree)
+
+
+def _placed(leaf: Any, sharding: jax.sharding.Sharding) -> jax.Array:
+    import jax
+    import numpy as np
+
+    is_key = isinstance(leaf, jax.Array) and jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    whole = np.asarray(jax.random.key_data(leaf) if is_key else leaf)
+    placed = jax.make_array_from_callback(whole.shape, sharding, lambda index: whole[index])
+    return jax.random.wrap_key_data(placed) if is_key else placed
 
 
 def jax_device(options: Options) -> jax.Device:

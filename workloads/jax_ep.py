@@ -28,7 +28,7 @@ import optax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec  # parallel
 
 from batches import micro_batches
-from devices import jax_compiler_options, jax_devices  # parallel
+from devices import jax_compiler_options, jax_devices, laid_out  # parallel
 from injecting import JaxFaults
 from models.flax_models import build
 from models.flax_moe import Experts  # parallel
@@ -92,7 +92,7 @@ def train(options: Options, watch: Watch) -> list[float]:
 
     def fetch(step: int) -> tuple[jax.Array, ...]:
         batch = micro_batches(options, step)
-        return jax.device_put(batch, NamedSharding(mesh, slices))  # parallel
+        return laid_out(batch, NamedSharding(mesh, slices))  # parallel
 
     def spec(path: Any, _: Any) -> PartitionSpec:  # parallel
         return each if is_spread(path) else everywhere  # parallel
@@ -101,7 +101,7 @@ def train(options: Options, watch: Watch) -> list[float]:
     held = jax.tree_util.tree_map_with_path(spec, jax.eval_shape(init, key))  # parallel
     shardings = jax.tree.map(partial(NamedSharding, mesh), held)  # parallel
     params, opt_state = jax.jit(init, out_shardings=shardings)(key)  # parallel
-    keys = jax.device_put(faults.keys(jax.random.split(key, ranks)), NamedSharding(mesh, each))  # parallel
+    keys = laid_out(faults.keys(jax.random.split(key, ranks)), NamedSharding(mesh, each))  # parallel
     specs = {"in_specs": (*held, slices, each), "out_specs": (*held, everywhere)}  # parallel
     with watch.compiling("the training step"):
         # Without the check, gradients stay each device's own until they are averaged above.

@@ -31,7 +31,7 @@ import optax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec  # parallel
 
 from batches import micro_batches
-from devices import jax_compiler_options, jax_devices  # parallel
+from devices import jax_compiler_options, jax_devices, laid_out  # parallel
 from injecting import JaxFaults
 from models.flax_models import build
 from models.flax_transformer import Block, compute_dtype, embed, norm  # parallel
@@ -122,7 +122,7 @@ def train(options: Options, watch: Watch) -> list[float]:
 
     def fetch(step: int) -> tuple[jax.Array, ...]:
         batch = micro_batches(options, step)
-        return jax.device_put(batch, NamedSharding(mesh, everywhere))  # parallel
+        return laid_out(batch, NamedSharding(mesh, everywhere))  # parallel
 
     key = jax.random.key(options.seed)
     specs = jax.tree_util.tree_map_with_path(spec_of, jax.eval_shape(init, key))  # parallel

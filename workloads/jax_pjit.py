@@ -54,7 +54,7 @@ import optax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec  # parallel
 
 from batches import micro_batches
-from devices import jax_compiler_options, jax_devices  # parallel
+from devices import jax_compiler_options, jax_devices, laid_out  # parallel
 from injecting import JaxFaults
 from models.flax_models import build
 from options import Options, by_hand, check, settled  # parallel
@@ -123,7 +123,7 @@ def train(options: Options, watch: Watch) -> list[float]:
 
     def fetch(step: int) -> tuple[jax.Array, ...]:
         batch = micro_batches(options, step)
-        return jax.device_put(batch, NamedSharding(mesh, PartitionSpec(None, "data")))  # parallel
+        return laid_out(batch, NamedSharding(mesh, PartitionSpec(None, "data")))  # parallel
 
     key = jax.random.key(options.seed)
     lies = partial(held if options.spec.startswith("fsdp") else used, mesh)  # parallel

@@ -12,8 +12,9 @@
 
     python workloads/jax_pmap.py --devices 4 --model tiny --steps 5
 
-Parameters, optimizer state and tokens have one more axis in front, a row per device; the step is written for one
-row, and ``lax.pmean`` is where the devices meet. JAX calls pmap maintained but finished: new code uses jit.
+Parameters, optimizer state and tokens have one more axis in front, a row per device of this process; the step is
+written for one row, and ``lax.pmean`` is where the devices meet. JAX calls pmap maintained but finished: new code
+uses jit.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import numpy as np  # parallel
 import optax
 
 from batches import micro_batches
-from devices import jax_compiler_options, jax_devices  # parallel
+from devices import jax_compiler_options, jax_devices, own_rows  # parallel
 from injecting import JaxFaults
 from models.flax_models import build
 from options import Options, by_hand, check
@@ -39,6 +40,7 @@ def train(options: Options, watch: Watch) -> list[float]:
     ranks = options.devices  # parallel
     check(options, ranks, "pmap")  # parallel
     devices = jax_devices(options)  # parallel
+    own = own_rows(devices)  # parallel
 
     model = build(options)
     adamw = optax.adamw(options.lr, b1=0.9, b2=0.95, weight_decay=0.1)
@@ -65,18 +67,19 @@ def train(options: Options, watch: Watch) -> list[float]:
         return jax.lax.scan(add, nothing, (batch, jax.random.split(key, options.accumulate)))[0]
 
     def fetch(step: int) -> tuple[jax.Array, ...]:
-        batch = [micro_batches(options, step, rank, ranks) for rank in range(ranks)]  # parallel
+        batch = [micro_batches(options, step, rank, ranks) for rank in own]  # parallel
         return jax.tree.map(lambda *slices: np.stack(slices), *batch)  # parallel
 
     key = jax.random.key(options.seed)
-    params, opt_state = jax.pmap(init, devices=devices)(jnp.broadcast_to(key, ranks))  # parallel
+    params, opt_state = jax.pmap(init, devices=devices)(jnp.broadcast_to(key, len(own)))  # parallel
     keys = faults.keys(jax.random.split(key, ranks))  # parallel
     with watch.compiling("the training step"):
         jitted = jax.pmap(update, "data", devices=devices, out_axes=(0, 0, None), donate_argnums=(0, 1))  # parallel
         compiled = jitted.lower(params, opt_state, fetch(0)).compile(jax_compiler_options(options))
     watch.started(parameters=lambda: params, optimizer=lambda: opt_state, compiled=compiled, key=keys)  # parallel
 
-    program = faults.program(compiled, jitted)
+    # What was compiled ahead takes the rows of all processes; pmap itself, those of this one.
+    program = faults.program(compiled if len(own) == ranks else jitted, jitted)  # parallel
     losses = []
     for step in range(options.steps):
         with watch.step(step):

@@ -27,7 +27,7 @@ import optax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec  # parallel
 
 from batches import micro_batches
-from devices import jax_compiler_options, jax_devices  # parallel
+from devices import jax_compiler_options, jax_devices, laid_out  # parallel
 from injecting import JaxFaults
 from models.flax_models import build
 from options import Options, by_hand, check
@@ -69,11 +69,11 @@ def train(options: Options, watch: Watch) -> list[float]:
 
     def fetch(step: int) -> tuple[jax.Array, ...]:
         batch = micro_batches(options, step)
-        return jax.device_put(batch, NamedSharding(mesh, slices))  # parallel
+        return laid_out(batch, NamedSharding(mesh, slices))  # parallel
 
     key = jax.random.key(options.seed)
     params, opt_state = jax.jit(init, out_shardings=NamedSharding(mesh, everywhere))(key)  # parallel
-    keys = jax.device_put(faults.keys(jax.random.split(key, ranks)), NamedSharding(mesh, each))  # parallel
+    keys = laid_out(faults.keys(jax.random.split(key, ranks)), NamedSharding(mesh, each))  # parallel
     specs = {"in_specs": (everywhere, everywhere, slices, each), "out_specs": everywhere}  # parallel
     with watch.compiling("the training step"):
         # Without the check, gradients stay each device's own until they are averaged above.

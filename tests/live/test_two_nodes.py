@@ -33,6 +33,7 @@ SMALL = [
     "cpu",
 ]
 DELAY_MS = 5
+SPACES = (("net", "net"), ("uts", "uts"), ("mount", "mnt"))
 
 
 @dataclass
@@ -43,11 +44,11 @@ class Pair:
     holders: list[subprocess.Popen[bytes]]
     started: list[subprocess.Popen[bytes]]
 
-    def run(self, node: int, *options: str) -> subprocess.Popen[bytes]:
+    def run(self, node: int, *options: str, strategy: str = "ddp") -> subprocess.Popen[bytes]:
         pid = self.holders[node].pid
-        inside = ["nsenter", f"--net=/proc/{pid}/ns/net", f"--uts=/proc/{pid}/ns/uts"]
-        line = [sys.executable, "-m", "meshscope", "run", "ddp", "--headless", "--nodes", "2", "--node-rank", str(node)]
-        meet = ["--rendezvous", "10.77.0.1:29500", "--out", str(self.folder / f"node{node}")]
+        inside = ["nsenter", *(f"--{kind}=/proc/{pid}/ns/{file}" for kind, file in SPACES)]
+        line = [sys.executable, "-m", "meshscope", "run", strategy, "--headless", "--nodes", "2"]
+        meet = ["--node-rank", str(node), "--rendezvous", "10.77.0.1:29500", "--out", str(self.folder / f"node{node}")]
         with (self.folder / f"node{node}.txt").open("wb") as log:
             child = subprocess.Popen(
                 [*inside, *line, *meet, *SMALL, *options],
@@ -75,10 +76,11 @@ def pair(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
     if os.geteuid() or not Path("/dev/net/tun").exists():
         pytest.skip("namespaces with a wire between them need root and /dev/net/tun")
     names = ("alpha", "beta")
-    holders = [
-        subprocess.Popen(["unshare", "--net", "--uts", "sh", "-c", f"hostname {name} && exec sleep 600"])
-        for name in names
-    ]
+    # JAX has its collectives look up their own host's name, which a cluster's machines can.
+    hosts = tmp_path / "hosts"
+    hosts.write_text("127.0.0.1 localhost\n10.77.0.1 alpha\n10.77.0.2 beta\n")
+    hold = f"hostname $0 && mount --bind {hosts} /etc/hosts && exec sleep 600"
+    holders = [subprocess.Popen(["unshare", "--net", "--uts", "--mount", "sh", "-c", hold, name]) for name in names]
     found = Pair(tmp_path, holders, [])
     try:
         _until(lambda: all(_is_apart(holder.pid) for holder in holders), 10)
@@ -101,7 +103,8 @@ def pair(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
 
 def _is_apart(pid: int) -> bool:
-    return os.readlink(f"/proc/{pid}/ns/net") != os.readlink("/proc/self/ns/net")
+    """Whether the namespaces are made and have their file of hosts: the last thing a holder does is to sleep."""
+    return Path(f"/proc/{pid}/comm").read_text().strip() == "sleep"
 
 
 def _until(holds: Callable[[], bool], patience_s: float) -> None:
@@ -134,6 +137,23 @@ def test_two_nodes_are_one_run_and_their_ranks_are_numbered_over_both(pair: Pair
         assert "the clock of beta is" in notes
         assert "collectives; its times are moved" in notes
     assert {one["device"] for one in recording["devices"]} >= {"host alpha", "host beta", "rank 0", "rank 3"}
+
+
+@pytest.mark.parametrize("strategy", ["pmap", "pjit"])
+def test_devices_of_two_jax_processes_are_one_run(pair: Pair, strategy: str) -> None:
+    children = [pair.run(node, "--ranks", "4", "--steps", "30", strategy=strategy) for node in (0, 1)]
+    for node, child in enumerate(children):
+        assert child.wait(240) == 0, pair.said(node)
+    assert "only ranks 2–3 of 4 are here" in " ".join(pair.said(1).split())
+    found, notes = _analyzed(pair.folder)
+    (recording,) = found["recordings"]
+    assert [rank["rank"] for rank in recording["ranks"]] == [0, 1, 2, 3]
+    assert recording["steps"]["count"] == 30
+    median_s = recording["steps"]["median_ns"] / 1e9
+    assert recording["steps"]["samples_per_s"] == pytest.approx(8 / median_s, rel=0.02)
+    assert {one["rank"] for one in recording["memory"]} == {0, 1, 2, 3}
+    assert not [one for one in recording["findings"] if one["code"] == "trace-incomplete"]
+    assert "the clock of beta is" in notes
 
 
 def test_a_wire_that_is_cut_ends_both_nodes_and_each_names_the_other_and_the_collective(pair: Pair) -> None:

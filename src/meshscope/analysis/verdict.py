@@ -101,7 +101,8 @@ def _one_node(run: Run) -> str:
     here = run.experiment
     if here.nodes < 2:
         return ""
-    seen = ranges(np.unique(run.steps.rank).tolist())
+    # Of a JAX process one device stands for all in the table of steps.
+    seen = ranges(list(here.own_ranks) if here.framework == "jax" else np.unique(run.steps.rank).tolist())
     return (
         f"{run.name} ran on {here.nodes} nodes, and only ranks {seen} of {here.ranks} are here: samples/s are theirs "
         "alone. The recordings of all nodes together show all of it."

@@ -148,7 +148,13 @@ def _environment(request: Request, planned: PlannedRun, workload: Workload) -> d
             # The user's own come last, and the last one counts.
             flags = waiting_flags(machine.versions().get("jaxlib", ""), request.patience_s)
             own["XLA_FLAGS"] = f"{flags} {os.environ.get('XLA_FLAGS', '')}".strip()
-            own |= {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(planned.ranks)}
+            own |= {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(planned.ranks // request.nodes.count)}
+        if request.nodes.count > 1:
+            own |= {
+                "JAX_COORDINATOR_ADDRESS": planned.rendezvous,
+                "JAX_NUM_PROCESSES": str(request.nodes.count),
+                "JAX_PROCESS_ID": str(request.nodes.rank),
+            }
     if planned.device_kind == "cpu" and request.nodes.count == 1 and (_NETWORK_INTERFACES / "lo").exists():
         # The ranks are all here; without this gloo looks the host's own name up, which some machines cannot.
         own["GLOO_SOCKET_IFNAME"] = os.environ.get("GLOO_SOCKET_IFNAME", "lo")

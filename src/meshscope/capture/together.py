@@ -21,7 +21,8 @@ def refuse(request: Request, one: Combination) -> None:
     count = request.nodes.count
     if count == 1:
         return
-    if one.workload.is_baseline or one.workload.launch != "torchrun":
+    is_alone = one.workload.launch != "torchrun" and one.workload.framework != "jax"
+    if one.workload.is_baseline or is_alone:
         what = "is one device" if one.workload.is_baseline else "runs in one process, on one node"
         raise InputError(f"{one.name} {what}.", hint=f"Leave it out, or leave --nodes {count} out.")
     if one.ranks % count:

@@ -91,7 +91,7 @@ def _ranked(window: Window, entry: TraceWritten, ranks: tuple[RankStarted, ...])
     """The rank by the trace itself where it says so; a JAX file counts its devices from the entry's rank on."""
     rank, rank_from = window.rank, window.rank_from
     if window.framework == "jax":
-        rank += entry.rank
+        rank = _rank_of_device(rank, entry, ranks)
     elif rank_from != "trace":
         rank, rank_from = entry.rank, "journal"
     device = next((started.device for started in ranks if started.rank == rank), window.device)
@@ -103,6 +103,12 @@ def _ranked(window: Window, entry: TraceWritten, ranks: tuple[RankStarted, ...])
         spans=replace(window.spans, rank=np.full(len(window.spans), rank, dtype=np.int32)),
         source=entry.path,
     )
+
+
+def _rank_of_device(number: int, entry: TraceWritten, ranks: tuple[RankStarted, ...]) -> int:
+    """A file numbers GPUs as their process does, from 0 on, and CPU devices over all processes, with gaps."""
+    by_id = {started.global_device_id: started.rank for started in ranks if started.global_device_id >= 0}
+    return by_id.get(number, number + entry.rank) if entry.rank else number
 
 
 def _stepped(window: Window, entry: TraceWritten, steps: StepTable) -> Window:

@@ -69,7 +69,8 @@ def why_not(run: Run) -> str:
 
 
 def is_in_one_process(run: Run) -> bool:
-    return run.experiment.framework == "jax" and device_kind(run) == "cpu"
+    here = run.experiment
+    return here.framework == "jax" and device_kind(run) == "cpu" and here.nodes < 2 and len(here.hosts) < 2
 
 
 @per_windows

@@ -34,11 +34,19 @@ def _sum(device: Any, arrays: list[Any]) -> float:
     return float(_SUM(arrays))
 
 
+def _held(array: Any) -> Any:
+    """An array; of one that lies on other processes' devices too, the rows that are on this one's, in their order."""
+    if getattr(array, "is_fully_addressable", True) or array.is_fully_replicated:
+        return np.asarray(array)
+    shards = sorted(array.addressable_shards, key=lambda shard: shard.index[0].start or 0)
+    return np.concatenate([np.asarray(shard.data) for shard in shards])
+
+
 def key_hashes(key: Any, count: int) -> list[str]:
     """A hash of the random key of each of ``count`` devices: its own where each has one, else the one of all."""
     if key is None:
         return [""] * count
     typed = jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key)
-    data = np.asarray(jax.random.key_data(key) if typed else key)
+    data = _held(jax.random.key_data(key) if typed else key)
     rows = data if data.ndim > 1 and len(data) == count else [data] * count
     return [hashlib.blake2b(np.ascontiguousarray(row).tobytes(), digest_size=8).hexdigest() for row in rows]

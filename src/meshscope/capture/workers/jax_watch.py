@@ -112,20 +112,25 @@ class JaxWatch:
     def _announce(self) -> None:
         if self._devices:
             return
-        self._devices = list(jax.devices()[: len(self._post.ranks)])
-        for rank, device in enumerate(self._devices):
+        # Those of this process, which come first among the ones it can use and may be used in part.
+        self._devices = list(jax.local_devices()[: len(self._post.ranks)])
+        for place, (rank, device) in enumerate(self._by_rank):
             is_cpu = device.platform == "cpu"
             self._journal.append(
                 RankStarted(
                     t_ns=self._journal.now_ns(),
                     rank=rank,
-                    device=_index(device, rank),
+                    device=_index(device, place),
                     device_name=machine.cpu_name() if is_cpu else device.device_kind,
                     device_kind=_KINDS.get(device.platform, "gpu"),
                     pid=os.getpid(),
                     global_device_id=device.id,
                 )
             )
+
+    @property
+    def _by_rank(self) -> list[tuple[int, Any]]:
+        return list(zip(self._post.ranks, self._devices, strict=False))
 
     def _begin(self, number: int) -> None:
         self._horizon.begin(number)
@@ -186,7 +191,7 @@ class JaxWatch:
 
     def _check(self) -> None:
         sums = jax_checks.checksums(self._parameters()) if self._parameters is not None else {}
-        for rank, device in enumerate(self._devices):
+        for place, (rank, device) in enumerate(self._by_rank):
             if device in sums:
                 self._journal.append(
                     Checked(
@@ -194,7 +199,7 @@ class JaxWatch:
                         rank=rank,
                         step=self._step,
                         parameters=sums[device],
-                        rng=self._keys[rank],
+                        rng=self._keys[place],
                         batch_shape=self._shape,
                     )
                 )
@@ -204,7 +209,7 @@ class JaxWatch:
             return
         parameters = jax_memory.shard_bytes(self._parameters())
         optimizer = jax_memory.shard_bytes(self._optimizer())
-        for rank, device in enumerate(self._devices):
+        for rank, device in self._by_rank:
             sizes = {"parameters": parameters.get(device, 0), "optimizer": optimizer.get(device, 0)}
             self._journal.append(self._memory(rank, device, step, sizes))
 
@@ -220,7 +225,7 @@ class JaxWatch:
         return MemoryMeasured(
             t_ns=self._journal.now_ns(),
             rank=rank,
-            device=_index(device, rank),
+            device=_index(device, rank - self._post.ranks.start),
             step=step,
             source="shards of parameters and optimizer state; XLA's plan of the step, whose temporaries hold gradients "
             "and activations",

@@ -30,7 +30,7 @@ class Post:
     @property
     def ranks(self) -> range:
         """The ranks of this process: its own, or one per device."""
-        return range(self.rank, self.rank + 1) if self.experiment.framework == "torch" else range(self.experiment.ranks)
+        return range(self.rank, self.rank + 1) if self.experiment.framework == "torch" else self.experiment.own_ranks
 
     @property
     def samples(self) -> int:

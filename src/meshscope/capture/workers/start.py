@@ -35,13 +35,15 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     is_forked = "TORCHELASTIC_RUN_ID" in os.environ
     lifeline.tie_to(int(os.environ.get(lifeline.PARENT_VARIABLE, os.getppid())) if is_forked else os.getppid())
     asked = _parser().parse_args(argv)
-    rank, local_rank = (int(os.environ[name]) if is_forked else 0 for name in ("RANK", "LOCAL_RANK"))
+    experiment = read_experiment(asked.recording)
+    rank, local_rank = experiment.own_ranks.start, 0
+    if is_forked:
+        rank, local_rank = (int(os.environ[name]) for name in ("RANK", "LOCAL_RANK"))
     log = asked.recording / LOGS / f"rank{rank}.txt"
     _redirect(log)
     faulthandler.register(STACKS, all_threads=True)
     sys.path.insert(0, str(asked.script.parent))
     sys.argv = [str(asked.script), *asked.flags]
-    experiment = read_experiment(asked.recording)
     journal = RankJournal(asked.recording, rank, t0_unix_ns=experiment.t0_unix_ns)
     stalls.listen(asked.recording, journal, *([torch_flight.dump] if experiment.framework == "torch" else []))
     journal.phase("importing")
