@@ -14,6 +14,7 @@ NS_PER_MS = 1_000_000
 NS_PER_S = 1_000_000_000
 
 UNKNOWN = "–"
+UNTOLD = "not told"
 
 _BYTES = ("B", "kB", "MB", "GB", "TB", "PB")
 
@@ -145,6 +146,19 @@ def ranges(values: Iterable[int], most: int | None = None) -> str:
             found.append([value, value])
     words = [f"{low}–{high}" if high > low else f"{low}" for low, high in found]
     return ", ".join(words if most is None or len(words) <= most else ["…", *words[-most:]])
+
+
+def gaps(present: Iterable[int], count: int) -> list[tuple[int, int]]:
+    """Which of the numbers from 0 to ``count`` − 1 are not there, as first and last of each row of them: a file may say
+    that there are a billion."""
+    inside = sorted({number for number in present if 0 <= number < count})
+    bounds = zip([-1, *inside], [*inside, count], strict=True)
+    return [(before + 1, after - 1) for before, after in bounds if after - before > 1]
+
+
+def gap_ranges(missing: Iterable[tuple[int, int]]) -> str:
+    """``"1–4, 7"`` of what :func:`gaps` finds."""
+    return ", ".join(f"{first}–{last}" if last > first else f"{first}" for first, last in missing)
 
 
 def reach(low: str, high: str) -> str:

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from measured import MS, measured, noisy, work, works
 
-from meshscope.analysis.change import Change, Quantity, change, judgement
+from meshscope.analysis.change import Change, Quantity, change, is_level, judgement
 from meshscope.analysis.difference import FEWEST
 from meshscope.analysis.figures import Figures
+from meshscope.analysis.pairing import changes
+from meshscope.errors import InputError
 
 
 def pair(a: Figures, b: Figures) -> Change:
@@ -58,7 +60,7 @@ def test_of_runs_a_fifth_slower_nineteen_in_twenty_are_called_slower() -> None:
 def test_a_cpu_run_that_happens_to_be_slow_throughout_is_not_called_slower() -> None:
     found = pair(cpu(1), cpu(2, slow=True))
     assert quantity(found, "step_time").change > 0.15
-    assert found.verdict == "no difference"
+    assert found.verdict == "cannot say"
     assert "would not show" in found.why
 
 
@@ -133,6 +135,26 @@ def width(found: Change) -> float:
     return step.high - step.low
 
 
+def test_a_change_that_nearly_shows_is_neither_told_nor_denied() -> None:
+    assert [is_level(change, 0.33) for change in (0.0, -0.16, -0.23, 0.3)] == [True, True, False, False]
+    assert not is_level(0.0, 0.6), "an interval from −60 % to +60 % says nothing"
+
+
+def test_a_copy_is_no_repeat() -> None:
+    one, other = measured(noisy(1)), measured(noisy(2))
+    with pytest.raises(InputError, match="Two of B's repeats are one recording"):
+        changes([one], [other, replace(other, title="copy")])
+    assert changes([one], [other, measured(noisy(3))]).changes
+
+
+def test_what_one_side_does_not_tell_is_a_line_and_no_list() -> None:
+    differs = pair(gpu(1), gpu(2, options={}, versions={}, host="", seen_ranks=(3,))).differs
+    assert "host: here → not told" in differs
+    assert "ranks that are here: not told → rank 3" in differs
+    assert "options that only A tells: layers, lr" in differs
+    assert "versions that only A tells: torch" in differs
+
+
 def test_repeats_narrow_the_interval() -> None:
     one = change([gpu(1)], [gpu(2)])
     four = change([gpu(at) for at in range(4)], [gpu(at) for at in range(4, 8)])
@@ -184,7 +206,7 @@ def test_what_was_changed_is_listed() -> None:
     found = pair(gpu(1), gpu(2, options={"layers": "2", "lr": "0.2"}, versions={"torch": "2.14"}, host="there"))
     assert set(found.differs) == {"lr: 0.1 → 0.2", "torch: 2.13 → 2.14", "host: here → there"}
     bigger = gpu(2, ranks=4, global_batch=16, options={"layers": "4", "lr": "0.1", "steps": "90"})
-    differs = {"layers: 2 → 4", "steps: none → 90", "ranks: 2 → 4", "global batch: 8 → 16"}
+    differs = {"layers: 2 → 4", "options that only B tells: steps", "ranks: 2 → 4", "global batch: 8 → 16"}
     assert set(pair(gpu(1), bigger).differs) == differs
 
 

@@ -33,6 +33,9 @@ def _on_cpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+JAX_NODES = ("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID", "JAX_NUM_CPU_DEVICES")
+
+
 def plan(*strategies: str, **asked: Any) -> Plan:
     return launch.plan(Request(strategies=strategies, **{"workloads": TOY, "nodes": SECOND} | asked))
 
@@ -93,9 +96,18 @@ def test_ranks_are_those_of_all_nodes_and_each_starts_its_share() -> None:
     assert {"--standalone", "--nproc-per-node=4"} <= set(line)
 
 
+def test_a_jax_process_on_each_node_brings_its_share_of_devices_to_one_place() -> None:
+    made = plan("jax-toy", ranks=4)
+    started = commands.command(from_plain(made.request), made.runs[0], Path("r"))
+    told = {name: started.environment.get(name) for name in JAX_NODES}
+    assert told == dict(zip(JAX_NODES, ("gpu01:29500", "2", "1", "2"), strict=True))
+    alone = plan("jax-toy", ranks=4, nodes=Nodes())
+    assert "JAX_PROCESS_ID" not in commands.command(from_plain(alone.request), alone.runs[0], Path("r")).environment
+
+
 @pytest.mark.parametrize(
     ("strategy", "asked", "why"),
-    [("toy", {"ranks": 3, "batch": 3}, "do not divide among 2 nodes"), ("jax-toy", {"ranks": 2}, "one process"),
+    [("toy", {"ranks": 3, "batch": 3}, "do not divide among 2 nodes"), ("jax-toy", {"ranks": 3, "batch": 3}, "divide"),
      ("toy-single", {}, "one device"), ("toy", {"ranks": 2, "is_until_stable": True}, "--until-stable")],
 )  # fmt: skip
 def test_what_nodes_cannot_do_together_is_refused(strategy: str, asked: dict[str, Any], why: str) -> None:

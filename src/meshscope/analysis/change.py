@@ -154,7 +154,15 @@ def _judged(a: Side, b: Side, called: tuple[str, str]) -> Judgement:
     smallest = f"less than {step.resolution * 100:.0f} % would not show"
     if step.resolution > USEFUL_FRAC:
         return Judgement(step, UNSURE, f"the steps scatter so much that {smallest}")
-    return Judgement(step, SAME, f"{span}: {smallest}")
+    return Judgement(step, SAME if is_level(step.change, step.resolution) else UNSURE, f"{span}: {smallest}")
+
+
+def is_level(change: float, half: float) -> bool:
+    """Whether a change that may be none is "no difference": its interval is useful, and it does not fill half of it.
+
+    What nearly shows is not denied: of −23 % where −33 % would show nobody can say.
+    """
+    return half <= USEFUL_FRAC and abs(change) <= half / 2
 
 
 def _by_waiting(step: Estimate, name: str, wait: Estimate) -> Judgement:
@@ -224,7 +232,7 @@ def _part(name: str, a: Sequence[Figures], b: Sequence[Figures], refusal: str) -
     floor = BETWEEN_LOG.get(a[0].device_kind, max(BETWEEN_LOG.values()))
     half = t_quantile(CONFIDENCE, max(2, 2 * (fewest - 1))) * math.sqrt(own + floor**2 * (1 + (1 + change) ** 2))
     low, high = max(change - half, -1.0), change + half
-    told = "more" if low > 0 else "less" if high < 0 else SAME if half <= USEFUL_FRAC else UNSURE
+    told = "more" if low > 0 else "less" if high < 0 else SAME if is_level(change, half) else UNSURE
     return Quantity(name, "ns", old, new, change, low, high, told, _SCATTER if told == UNSURE else "")
 
 

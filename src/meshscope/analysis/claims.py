@@ -113,8 +113,15 @@ def claim(text: str, presets: Mapping[str, Shape]) -> Claim:
     found = _Parts(presets)
     for word in words:
         if not found.take(word):
-            raise InputError(f"The claim's {word!r} means nothing here.", hint=f"Write it like {EXAMPLE}.")
+            raise InputError(f"The claim's {word!r} means nothing here.", hint=_grammar(presets))
     return found.claim(text)
+
+
+def _grammar(presets: Mapping[str, Shape]) -> str:
+    return (
+        f"Write it like {EXAMPLE}: a number of parameters or a model ({', '.join(presets)}), count and device in one "
+        f"word, batch x sequence length, the step's time in us, ms or s; a precision may be {', '.join(PRECISIONS)}."
+    )
 
 
 def _words(text: str) -> list[str]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from meshscope.analysis.difference import FEWEST, QUIET_CORES, Side, crowded
 from meshscope.analysis.figures import Figures
-from meshscope.units import counted, ranges
+from meshscope.analysis.flight_words import ranks_words
+from meshscope.units import UNTOLD, counted
 
 _SHAPE = ("layers", "width", "heads", "vocab", "experts", "top_k", "image", "classes")
 _TOLD = ("model", "batch", "seq", "devices", "inject")
@@ -75,15 +76,15 @@ def changed(a: Sequence[Figures], b: Sequence[Figures]) -> tuple[str, ...]:
     """What else differs: options, versions, machine. Any of it may be the cause."""
     before, after = a[0], b[0]
     said = [
-        f"{name}: {old or 'none'} → {new or 'none'}"
+        f"{name}: {old or UNTOLD} → {new or UNTOLD}"
         for name, old, new in (
-            ("injected on purpose", " and ".join(before.faults), " and ".join(after.faults)),
+            ("injected on purpose", " and ".join(before.faults) or "none", " and ".join(after.faults) or "none"),
             ("strategy", before.strategy, after.strategy),
             ("model", before.model, after.model),
             ("global batch", str(before.global_batch or ""), str(after.global_batch or "")),
             ("sequence length", str(before.sequence_length or ""), str(after.sequence_length or "")),
             ("ranks", str(before.ranks or ""), str(after.ranks or "")),
-            ("ranks that are here", ranges(before.seen_ranks), ranges(after.seen_ranks)),
+            ("ranks that are here", _seen(before), _seen(after)),
             ("host", before.host, after.host),
             ("cores", str(before.cores or ""), str(after.cores or "")),
             ("device", ", ".join(before.devices), ", ".join(after.devices)),
@@ -92,9 +93,22 @@ def changed(a: Sequence[Figures], b: Sequence[Figures]) -> tuple[str, ...]:
         )
         if old != new
     ]
+    for what, old, new in (("options", before.options, after.options), ("versions", before.versions, after.versions)):
+        said += _of_one_side(what, old, new)
     return tuple(said)
 
 
+def _seen(side: Figures) -> str:
+    return ranks_words(side.seen_ranks) if side.seen_ranks else ""
+
+
 def _pairs(a: dict[str, str], b: dict[str, str], skip: tuple[str, ...] = ()) -> list[tuple[str, str, str]]:
-    names = [name for name in sorted({*a, *b}) if name not in skip]
-    return [(name, a.get(name, ""), b.get(name, "")) for name in names]
+    """What both sides tell."""
+    called = {"device": "device asked for"}
+    return [(called.get(name, name), a[name], b[name]) for name in sorted({*a} & {*b}) if name not in skip]
+
+
+def _of_one_side(what: str, a: dict[str, str], b: dict[str, str]) -> list[str]:
+    """What only one side tells, in a line for all of it: a native trace tells no options."""
+    only = (("A", sorted({*a} - {*b} - {*_TOLD})), ("B", sorted({*b} - {*a} - {*_TOLD})))
+    return [f"{what} that only {side} tells: {', '.join(names)}" for side, names in only if names]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from meshscope.analysis.change import Change, change
 from meshscope.analysis.figures import Figures
+from meshscope.analysis.sameness import is_one
 from meshscope.errors import InputError
 
 
@@ -25,6 +27,9 @@ def changes(a: Sequence[Figures], b: Sequence[Figures]) -> Changes:
     """
     before, after = _by_strategy(a, "A"), _by_strategy(b, "B")
     both = [name for name in before if name in after]
+    for side, called in ((before, "A"), (after, "B")):
+        for repeats in side.values():
+            _refuse_copies(repeats, called)
     if len(before) == len(after) == 1:
         return Changes((change(*before.values(), *after.values()),), ())
     if not both:
@@ -35,6 +40,16 @@ def changes(a: Sequence[Figures], b: Sequence[Figures]) -> Changes:
     alone = [("A", before[name][0].title) for name in before if name not in after]
     alone += [("B", after[name][0].title) for name in after if name not in before]
     return Changes(tuple(change(before[name], after[name]) for name in both), tuple(alone))
+
+
+def _refuse_copies(repeats: Sequence[Figures], side: str) -> None:
+    """A copy taken for a repeat would make what is known once look as sure as if it had been measured twice."""
+    for one, other in combinations(repeats, 2):
+        if is_one([one], [other]):
+            raise InputError(
+                f"Two of {side}'s repeats are one recording of {one.title}.",
+                hint="Give each recording once: a copy is no repeat.",
+            )
 
 
 def _by_strategy(runs: Sequence[Figures], side: str) -> dict[str, list[Figures]]:

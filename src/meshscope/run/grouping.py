@@ -21,7 +21,7 @@ from meshscope.run.copies import copies
 from meshscope.run.hosts import is_one_session, numbered_hosts
 from meshscope.run.unranked import foldered, ordered
 from meshscope.spans import Window
-from meshscope.units import ranges
+from meshscope.units import gap_ranges, gaps
 
 _CLEARLY = 4
 """How many times nearer in time the one partner must be than another for a file that two runs could claim."""
@@ -120,7 +120,7 @@ def _completed(groups: list[Group], *, names_agree: bool) -> list[Group]:
     if len(groups) < 2 or any(group.files[0].is_host or not group.windows for group in groups):
         return groups
     worlds = {(window.framework, window.world) for window in windows}
-    is_whole = len(worlds) == 1 and {window.rank for window in windows} == set(range(windows[0].world))
+    is_whole = len(worlds) == 1 and _is_every_rank(windows, windows[0].world)
     if not is_whole or not _are_different(groups) or not all(window.has_unix_time for window in windows):
         return groups
     machines = [host for group in groups for host in sorted({window.host for window in group.windows} - {""})]
@@ -257,15 +257,21 @@ def _placed(group: Group) -> Group:
     return Group(files, (*group.cannot_say, *_missing([window for file in files for window in file.windows])))
 
 
+def _is_every_rank(windows: Sequence[Window], world: int) -> bool:
+    here = {window.rank for window in windows}
+    return len(here) == world and not gaps(here, world)
+
+
 def _missing(windows: Sequence[Window]) -> tuple[tuple[str, str], ...]:
     world = max(window.world for window in windows)
     here = {window.rank for window in windows}
     if beyond := sorted(rank for rank in here if world and rank >= world):
         return (("ranks", f"a file says that it is rank {beyond[0]} of {world}, which cannot be"),)
-    absent = sorted(set(range(min(world, _MOST_RANKS))) - here)
+    absent = gaps(here, world)
     if not absent:
         return ()
     if world > _MOST_RANKS:
         return (("ranks", f"{world - len(here)} of the {world} ranks that a file tells of are not here"),)
-    which = f"rank {absent[0]} of {world} is" if len(absent) == 1 else f"ranks {ranges(absent)} of {world} are"
+    is_one = len(absent) == 1 and absent[0][0] == absent[0][1]
+    which = f"rank {absent[0][0]} of {world} is" if is_one else f"ranks {gap_ranges(absent)} of {world} are"
     return (("ranks", f"{which} not here"),)

@@ -52,12 +52,28 @@ def explanations(
     found = [(run, *told) for run in asked if (told := _number(run, name)) is not None]
     if not found:
         raise _unknown(asked, name)
-    for run, _, number in found:
-        _check(run, number, rank, step)
+    found = _narrowed(found, rank, step)
     return tuple(
         Explanation(number, group.title, run.name, run.path, _cases(number, Asked(run, tuple(runs), rank, step)))
         for run, group, number in found
     )
+
+
+def _narrowed(
+    found: Sequence[tuple[Run, Group, Number]], rank: int | None, step: int | None
+) -> list[tuple[Run, Group, Number]]:
+    """Those runs that have such a rank and step. Raises InputError, the first one's, where none has."""
+    kept, refused = [], []
+    for run, group, number in found:
+        try:
+            _check(run, number, rank, step)
+        except InputError as error:
+            refused.append(error)
+        else:
+            kept.append((run, group, number))
+    if not kept:
+        raise refused[0]
+    return kept
 
 
 def _cases(number: Number, asked: Asked) -> tuple[Case, ...]:

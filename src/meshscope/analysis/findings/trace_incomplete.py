@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from meshscope.analysis.findings.rule import Finding, Rule
-from meshscope.analysis.flight_words import ranks_words
 from meshscope.analysis.waiting import world
 from meshscope.run import Run
-from meshscope.units import counted, percent
+from meshscope.units import counted, gap_ranges, gaps, percent
 
 LEAST_DROPPED_FRAC = 0.01
 _MOST = 4
@@ -81,9 +80,10 @@ def _refused(run: Run) -> Iterator[str]:
 
 def _absent(run: Run) -> Iterator[str]:
     here = {window.rank for window in run.windows if window.rank_from != "order"}
-    missing = sorted(set(range(world(run))) - here)
+    missing = gaps(here, world(run))
     if len(here) > 1 and missing:
-        yield f"of {ranks_words(missing)} no trace was read, beside {counted(len(here), 'rank')} of {world(run)}"
+        ranks = "rank" if len(missing) == 1 and missing[0][0] == missing[0][1] else "ranks"
+        yield f"of {ranks} {gap_ranges(missing)} no trace was read, beside {counted(len(here), 'rank')} of {world(run)}"
 
 
 def _dropped(run: Run) -> Iterator[str]:
