@@ -1,0 +1,57 @@
+"""The devices and what joins them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class DeviceSpec:
+    """One product, as a framework sees it. Rates are per second; NaN-free: 0 where nobody published one.
+
+    ``peak_flops_per_s`` maps a compute type (``bf16``, ``fp8``, …) to the datasheet's dense figure;
+    ``measured_flops_per_s`` to the most that anybody measured with plain matrix products. ``is_measured`` is of the
+    machine at hand, by ``meshscope calibrate``. ``usable_bytes`` is what a process can have of ``memory_bytes``.
+    """
+
+    name: str
+    memory_bytes: float
+    peak_flops_per_s: dict[str, float]
+    memory_bytes_per_s: float
+    measured_flops_per_s: dict[str, float] = field(default_factory=dict)
+    measured_memory_bytes_per_s: float = 0.0
+    attention_flops_per_s: float = 0.0
+    usable_bytes: float = 0.0
+    launch_s: float = 5e-6
+    sources: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Link:
+    """What joins devices. ``bytes_per_s`` is one way per device by the datasheet; ``measured_bus_bytes_per_s`` maps a
+    collective to the bus bandwidth (nccl-tests' definition) that large messages reached; ``latency_s`` is per hop."""
+
+    name: str
+    bytes_per_s: float
+    latency_s: float
+    measured_bus_bytes_per_s: dict[str, float] = field(default_factory=dict)
+    has_multicast: bool = False
+    sources: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """``devices`` of one kind, ``per_node`` (a node, an NVLink domain or a TPU slice) joined by ``inside``, nodes
+    joined by ``between``. ``is_between_assumed``: nobody said what the network is."""
+
+    device: DeviceSpec
+    devices: int
+    per_node: int
+    inside: Link
+    between: Link
+    is_between_assumed: bool = False
+    cores_per_rank: float = 0.0
+
+    @property
+    def nodes(self) -> int:
+        return -(-self.devices // self.per_node)
