@@ -122,7 +122,7 @@ def entries(folder: Path | None = None) -> Entries:
 
 
 def _by_name(found: Iterator[_Entry]) -> dict[str, _Entry]:
-    named: dict[str, Entry] = {}
+    named: dict[str, _Entry] = {}
     for entry in found:
         named.setdefault(entry.name, entry)
     return named
@@ -168,7 +168,8 @@ def _convert(found: dict[str, Any], where: str) -> _File:
             f"{where}: {printable(str(error))}.",
             hint="Write a figure as { value = 1.0, how = 'measured', where = 'who says so' }.",
         ) from error
-    for entry in (*file.device, *file.link, *file.network):
+    every: tuple[DeviceEntry | LinkEntry | NetworkEntry, ...] = (*file.device, *file.link, *file.network)
+    for entry in every:
         if fault := _fault(entry):
             raise InputError(
                 f"{where}: {printable(entry.name)}: {fault}.", hint="Mend it; shipped files show the form."
