@@ -15,7 +15,7 @@ def activations(place: Place, moment: Moment) -> tuple[Part, ...]:
         return ()
     in_flight = place.stage.in_flight if moment != "end" else max(0.0, place.stage.in_flight - 1)
     parts = [*_layers(place, in_flight), *_embedding(place, in_flight), *_cast_weights(place, moment)]
-    if moment != "loss" and place.candidate.checkpointing != "none":
+    if moment in ("backward", "end") and place.candidate.checkpointing != "none":
         parts.append(_recomputed(place))
     elif moment == "end":
         parts.append(_last_one(place))

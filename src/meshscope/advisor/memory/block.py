@@ -91,7 +91,7 @@ def _latent(architecture: Architecture, width: Widths) -> tuple[Kept, ...]:
     SOURCE: DeepSeek-V2, arXiv 2405.04434, section 2.1."""
     narrow = 2 * architecture.query_rank + 2 * architecture.kv_rank + architecture.rope_dim
     head = architecture.head_dim + architecture.rope_dim
-    wide = architecture.heads * (2 * head + 2 * architecture.head_dim)
+    wide = architecture.heads * (2 * head + architecture.head_dim)
     return (
         Kept("narrow queries, keys and values, and their norms", width.compute * narrow / width.sequence),
         Kept("queries, keys, values", width.compute * wide / width.tensor),

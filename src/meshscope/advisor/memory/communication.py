@@ -93,7 +93,9 @@ def _reduced(place: Place, moment: Moment) -> tuple[Part, ...]:
         head = gathered_bytes(place) * place.architecture.vocab * place.architecture.d_model / place.candidate.tensor
         words = f"the output layer's whole gradient waits for the root group: {gathered_bytes(place):g} B = {said(head)}"
         parts.append(Part("communication", "output layer's gradient", head, words, 0.0, 1.1))
-    return tuple(parts) if moment != "loss" else tuple(parts[1:])
+    if moment == "loss":
+        return ()
+    return tuple(parts[1:]) if moment == "head" else tuple(parts)
 
 
 def _deepspeed(place: Place, moment: Moment) -> tuple[Part, ...]:

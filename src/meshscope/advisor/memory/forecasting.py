@@ -14,6 +14,7 @@ from meshscope.advisor.memory.place import places
 
 _SAID = {
     "loss": "in the loss",
+    "head": "in the output layer's backward pass",
     "backward": "in the last layer's backward pass",
     "end": "at the end of the backward pass",
     "step": "in the optimizer's step",

@@ -13,10 +13,10 @@ _CHUNKS = 8
 
 def logits(place: Place, moment: Moment) -> tuple[Part, ...]:
     """Of the stage with the output layer, when the loss is at its widest."""
-    if moment != "loss" or not place.stage.has_head:
+    if moment not in ("loss", "head") or not place.stage.has_head:
         return ()
     candidate = place.candidate
-    per_logit, words, least, most = _alive(place)
+    per_logit, words, least, most = _alive(place) if moment == "loss" else _gradient(place)
     rows = place.tokens / (_CHUNKS if candidate.is_logits_chunked else 1)
     size = per_logit * rows * place.architecture.vocab / candidate.tensor
     divided = f" / {candidate.tensor}" if candidate.tensor > 1 else ""
@@ -25,6 +25,12 @@ def logits(place: Place, moment: Moment) -> tuple[Part, ...]:
     if candidate.is_logits_chunked:
         least, most = 0.3, 2.5
     return (Part("logits", "logits and loss", size, f"{arithmetic} = {said(size)}", least, most),)
+
+
+def _gradient(place: Place) -> tuple[float, str, float, float]:
+    """What reaches the output layer's backward pass."""
+    compute = 4.0 if place.candidate.numerics.compute in ("fp32", "tf32") else 2.0
+    return compute, "the logits' gradient", 0.9, 1.5
 
 
 def _alive(place: Place) -> tuple[float, str, float, float]:

@@ -13,12 +13,13 @@ from meshscope.advisor.memory.stages import Stage, stages
 @dataclass(frozen=True)
 class Share:
     """Parameters of a device before ZeRO divides them. ``layer`` is its largest layer, experts included; ``tables`` the
-    token table and output layer; ``root`` those of them and of anything else that no layer holds."""
+    token table and output layer; ``shapes`` counts one weight of each shape within layers."""
 
     plain: float
     experts: float
     layer: float
     tables: float
+    shapes: float
 
     @property
     def all(self) -> float:
@@ -76,7 +77,10 @@ def share(architecture: Architecture, candidate: Candidate, stage: Stage) -> Sha
     largest = max(
         plain_layer if stage.plain_layers else 0.0, mixture_layer + layer_experts if stage.mixture_layers else 0.0
     )
-    return Share(plain, stage.mixture_layers * layer_experts, largest, tables)
+    shapes = attention + (plain_layer - attention if stage.plain_layers else 0.0)
+    if stage.mixture_layers:
+        shapes += expert / expert_tensor + architecture.shared_experts * expert / tensor
+    return Share(plain, stage.mixture_layers * layer_experts, largest, tables, shapes)
 
 
 def _tables(architecture: Architecture, stage: Stage) -> float:

@@ -8,11 +8,11 @@ from meshscope.advisor.memory.habits import is_deepspeed
 from meshscope.advisor.memory.parts import Part, number, said
 from meshscope.advisor.memory.place import Place
 
-Moment = Literal["loss", "backward", "end", "step"]
-"""When memory may be at its peak: in the loss; in the last layer's backward pass, all activations there; in the first
-layer's, all gradients there; in the optimizer's step."""
+Moment = Literal["loss", "head", "backward", "end", "step"]
+"""When memory may be at its peak: in the loss; in the output layer's backward pass; in the last layer's, all activations
+there; in the first layer's, all gradients there; in the optimizer's step."""
 
-MOMENTS: tuple[Moment, ...] = ("loss", "backward", "end", "step")
+MOMENTS: tuple[Moment, ...] = ("loss", "head", "backward", "end", "step")
 
 _MOMENTS_KEPT = {"adamw": 2.0, "adam": 2.0, "sgd": 0.0, "sgd-momentum": 1.0, "lion": 1.0, "muon": 1.0, "adafactor": 0.0}
 """Numbers an optimizer keeps per parameter, of the size of Adam's. Muon: of matrices within layers; the rest has

@@ -7,13 +7,14 @@ from meshscope.advisor.memory.parts import Part, number, said
 from meshscope.advisor.memory.place import Place
 from meshscope.advisor.memory.state import Moment, divided
 
-_WORKSPACE = 64 * 2**20
-"""cuBLAS's, of the main stream and one beside it (32 MiB each on Hopper and later; torch's CUDABlas.cpp)."""
+_WORKSPACE = 32 * 2**20
+"""cuBLAS's, one per handle and stream on Hopper and later (torch's CUDABlas.cpp; transformer_engine's base.py has one of
+its own and four more for grouped products)."""
 
 
 def temporaries(place: Place, moment: Moment) -> tuple[Part, ...]:
     """Of one device at one moment."""
-    parts = [_workspace(), *_stand_ins(place, moment)]
+    parts = [_workspace(place), *_stand_ins(place, moment)]
     if moment in ("backward", "end"):
         parts += [*_backward(place), *_score_gradients(place)]
     if moment == "step":
@@ -21,8 +22,10 @@ def temporaries(place: Place, moment: Moment) -> tuple[Part, ...]:
     return tuple(part for part in parts if part.size_bytes)
 
 
-def _workspace() -> Part:
-    return Part("temporaries", "matrix products' workspace", _WORKSPACE, "two of 32 MiB", 0.2, 3.0)
+def _workspace(place: Place) -> Part:
+    many = 6 if place.own.stands_in_gradients else 2
+    words = f"{many} of {said(_WORKSPACE)}"
+    return Part("temporaries", "matrix products' workspace", many * _WORKSPACE, words, 0.2, 2.0)
 
 
 def _stand_ins(place: Place, moment: Moment) -> list[Part]:
@@ -32,24 +35,25 @@ def _stand_ins(place: Place, moment: Moment) -> list[Part]:
     if not place.own.stands_in_gradients:
         return []
     each = place.candidate.numerics.parameter_bytes
-    size = each * place.share.layer
-    parts = [Part("temporaries", "stand-ins of gradients", size, f"{each:g} B × {number(place.share.layer)} = {said(size)}",
-                  0.5, 1.05)]  # fmt: skip
-    if moment == "loss" and place.stage.has_head:
+    shapes = place.share.shapes
+    size = each * shapes
+    words = f"{each:g} B × {number(shapes)} in one weight of each shape = {said(size)}"
+    parts = [Part("temporaries", "stand-ins of gradients", size, words, 0.3, 1.05)]
+    if moment == "head" and place.stage.has_head:
         head = each * place.architecture.vocab * place.architecture.d_model / place.candidate.tensor
         parts.append(Part("temporaries", "stand-in of the output layer's gradient", head, f"{each:g} B = {said(head)}"))
     return parts
 
 
 def _backward(place: Place) -> list[Part]:
-    """Gradients of the widest tensors of one layer: the MLP's products and what went into its last one."""
+    """Gradients of one layer's widest tensors, beyond what the layer frees meanwhile: of the MLP's first products."""
     shape, width = place.architecture, widths(place.candidate, place.own)
     d_ff = shape.d_ff * shape.top_k if place.stage.mixture_layers else shape.dense_d_ff or shape.d_ff
-    products = 3 if shape.is_gated else 2
+    products = 2 if shape.is_gated else 1
     per_token = width.compute * products * d_ff / width.tensor + 2 * width.stream * shape.d_model / width.sequence
     size = per_token * place.tokens
     words = f"gradients within a layer: {per_token:,.0f} B × {number(place.tokens)} tokens = {said(size)}"
-    return [Part("temporaries", "gradients within a layer", size, words, 0.6, 1.6)]
+    return [Part("temporaries", "gradients within a layer", size, words, 0.6, 1.8)]
 
 
 def _score_gradients(place: Place) -> list[Part]:
