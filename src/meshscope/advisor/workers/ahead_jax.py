@@ -32,10 +32,14 @@ _SOMETIMES = "some are within a loop of unknown length or a branch, and count on
 
 
 class Namespace:
-    """``jax`` as the script sees it: what it would compute before its step is worked out in shape alone."""
+    """``jax`` as the script sees it: what it would compute before its step is worked out in shape alone.
+
+    ``rows``: arrays of a script that uses pmap have a row for each device.
+    """
 
     def __init__(self, devices: int) -> None:
         self._devices = devices
+        self.rows = 1
 
     def __getattr__(self, name: str) -> Any:
         return getattr(jax, name)
@@ -44,14 +48,15 @@ class Namespace:
         return Program(jax.jit(function, **how), how.get("out_shardings"))
 
     def pmap(self, function: Callable[..., Any], *args: Any, **how: Any) -> Program:
-        return Program(jax.pmap(function, *args, **how), None, self._devices)
+        self.rows = self._devices
+        return Program(jax.pmap(function, *args, **how), None)
 
 
 class Program:
     """A function to compile; called, it gives the shapes of what it would return."""
 
-    def __init__(self, jitted: Any, shardings: Any, rows: int = 1) -> None:
-        self._jitted, self._shardings, self._rows = jitted, shardings, rows
+    def __init__(self, jitted: Any, shardings: Any) -> None:
+        self._jitted, self._shardings = jitted, shardings
 
     def lower(self, *args: Any) -> Any:
         return self._jitted.lower(*args)
@@ -71,8 +76,8 @@ def _laid_out(sharding: Any, shapes: Any) -> Any:
 class AheadWatch:
     """See ``workloads/watching.py`` for what a script calls, and when."""
 
-    def __init__(self, *, has_rows: bool, devices: int) -> None:
-        self._rows = devices if has_rows else 1
+    def __init__(self, namespace: Namespace) -> None:
+        self._namespace = namespace
         self.told: dict[str, Any] = {}
 
     def compiling(self, what: str) -> AbstractContextManager[None]:
@@ -91,7 +96,7 @@ class AheadWatch:
 
     def _bytes(self, tree: Any) -> int:
         """On one device; a row per device, as pmap has them, is that device's."""
-        return sum(_leaf_bytes(leaf) // self._rows for leaf in jax.tree.leaves(tree))
+        return sum(_leaf_bytes(leaf) // self._namespace.rows for leaf in jax.tree.leaves(tree))
 
 
 def _leaf_bytes(leaf: Any) -> int:
@@ -183,7 +188,7 @@ def tell(asked: Asked) -> dict[str, Any]:
     options = dataclasses.replace(scripted.options(asked), devices=asked.ranks, device="cpu")
     script = scripted.imported(asked.script)
     script.jax = Namespace(asked.ranks)
-    watch = AheadWatch(has_rows="pmap" in asked.script.stem, devices=asked.ranks)
+    watch = AheadWatch(script.jax)
     with suppress(Enough):
         script.train(options, watch)
     return {

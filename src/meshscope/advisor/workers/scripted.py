@@ -20,6 +20,10 @@ from typing import Any
 from meshscope.capture import lifeline
 
 
+_HERE = Path(__file__).resolve().parent
+_LONGEST = 400
+
+
 class Enough(BaseException):
     """Leaves the script where everything is known; no ``except Exception`` of a user's stands in the way."""
 
@@ -78,13 +82,17 @@ def _refused(error: Exception) -> dict[str, Any]:
         return {"error": str(error.args[0]), "hint": str(getattr(error, "hint", ""))}
     traceback.print_exception(error)
     said = " ".join(f"{type(error).__name__}: {error}".split())
-    return {"untold": f"{said[:400]} (at {_place(error)})"}
+    return {"untold": f"{said[:_LONGEST]} (at {_place(error)})"}
 
 
 def _place(error: Exception) -> str:
     """The innermost line outside of installed packages, else the innermost."""
     frames = list(traceback.extract_tb(error.__traceback__))
-    own = [frame for frame in frames if "site-packages" not in frame.filename and "advisor" not in frame.filename]
+    own = [
+        frame
+        for frame in frames
+        if "site-packages" not in frame.filename and not Path(frame.filename).is_relative_to(_HERE)
+    ]
     frame = (own or frames)[-1]
     return f"{Path(frame.filename).name}:{frame.lineno}"
 
