@@ -24,7 +24,9 @@ def against(advice: Advice, is_met: Callable[[Candidate], bool]) -> str:
         return f"{layout_name(close.candidate)} is too close to say: {held(close.memory)}"
     refused = next((each for each in advice.refused if is_met(each.candidate)), None)
     if refused is not None:
-        return f"{layout_name(refused.candidate)} does not fit: {held(refused.memory)}, with the settings that need least"
+        return (
+            f"{layout_name(refused.candidate)} does not fit: {held(refused.memory)}, with the settings that need least"
+        )
     return "no legal candidate of this kind may fit, or none was asked for"
 
 
