@@ -36,3 +36,29 @@ PASSES = {
     "fused": Passes(8.0, 2.0, 2.0, 3.0, 4.0, 4.0, 6.0, 1.5, 12),
     "compiled": Passes(8.0, 2.0, 2.0, 3.0, 6.0, 4.0, 8.0, 1.5, 8),
 }
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What a stack makes of a device, beside the bare costs of operations: factors on durations (``matmul``,
+    ``attention``, ``memory_bound``, ``collective``; ``wide_matmul`` of products that stay in bf16 where others go fp8),
+    ``launch_s`` of the host per kernel, ``contention`` of compute beside a collective, ``tail_s`` per step beside the
+    model, ``jitter_frac`` of a step by which the slowest of n ranks is late, times √(2 ln n); ``spread_frac`` is the
+    half width of the interval that 90 % of runs lie in."""
+
+    matmul: float = 1.0
+    wide_matmul: float = 1.0
+    attention: float = 1.0
+    memory_bound: float = 1.0
+    collective: float = 1.0
+    optimizer: float = 1.0
+    launch_s: float = 4e-6
+    contention: float = 1.1
+    tail_s: float = 0.01
+    jitter_frac: float = 0.004
+    spread_frac: float = 0.15
+
+
+def speed(family: str, device: str) -> Speed:
+    """Of a family of stacks on a family of devices."""
+    return Speed()

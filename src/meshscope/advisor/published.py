@@ -90,7 +90,8 @@ def _refuse(row: Row) -> None:
 def _architecture(row: Row, assumed: list[str]) -> Architecture:
     name, arch = text(row, "model"), text(row, "arch").lower()
     layers, width = whole(row, "n_layers"), whole(row, "d_model")
-    is_mixture = "moe" in arch or number(row, "active_params_b") not in (0.0, number(row, "params_b"))
+    size, active = number(row, "params_b"), number(row, "active_params_b")
+    is_mixture = "moe" in arch or 0 < active < 0.9 * size
     if not layers or not width:
         return _by_size(row, name, assumed, is_mixture=is_mixture)
     heads = whole(row, "n_heads") or max(1, width // 128)

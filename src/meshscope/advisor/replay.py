@@ -85,7 +85,6 @@ def play(program: Repeat, *, contention: float = 1.0, is_folded: bool = True, is
 
 
 def _repeat(clocks: Clocks, node: Repeat, *, is_folded: bool) -> None:
-    before: dict[str, float] | None = None
     move: float | None = None
     for number in range(node.times):
         start = _state(clocks) if is_folded and node.times > 3 else None
@@ -134,9 +133,7 @@ def _moved(before: dict[str, float], after: dict[str, float]) -> float | None:
     return (low + high) / 2 if high - low <= _SAME * max(high, 1e-12) else None
 
 
-def _skip(
-    clocks: Clocks, move: float, totals: tuple[dict[str, float], dict[str, float], float], times: int
-) -> None:
+def _skip(clocks: Clocks, move: float, totals: tuple[dict[str, float], dict[str, float], float], times: int) -> None:
     ahead = move * times
     clocks.lanes = {name: at + ahead for name, at in clocks.lanes.items()}
     for values in clocks.signals.values():
