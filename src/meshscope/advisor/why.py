@@ -115,7 +115,8 @@ def _exposed(advice: Advice, choice: Ranked, time: TimeForecast) -> str:
     said = f"With {rate(each)} tokens in a micro-batch, {part} ({percent(ratio(time.exposed_s, step))} of the step) "
     worst = max(time.exposed_by.items(), key=lambda item: item[1], default=("", 0.0))
     named = f", most of it {worst[0]}" if worst[1] > 0 and len(time.exposed_by) > 1 else ""
-    return f"{said}are communication that nothing hides{named}; {duration(time.hidden_s * NS_PER_S)} hide beside compute."
+    hidden = duration(time.hidden_s * NS_PER_S)
+    return f"{said}are communication that nothing hides{named}; {hidden} hide beside compute."
 
 
 def _bubble(choice: Ranked, time: TimeForecast) -> str:
