@@ -96,7 +96,7 @@ def _data_ways(
         yield "", 1, 1, 0
         return
     is_plain = tensor == pipeline == context == 1
-    yield "ddp" if framework == "torch" else "dp", data, 1, 0
+    yield "" if data == 1 else "ddp" if framework == "torch" else "dp", data, 1, 0
     if framework == "torch":
         yield "zero1", 1, data, 1
         if is_plain:
@@ -161,7 +161,7 @@ def _strategy(framework: Framework, word: str, degrees: tuple[int, int, int, int
 
 
 def _is_asked_for(question: Question, found: Candidate) -> bool:
-    """A filter matches one of a strategy's words, or with ``=`` all of it: ``fsdp`` finds ``fsdp+tp``, ``=fsdp`` not."""
+    """A filter is one of a strategy's words, or with ``=`` all of them: ``fsdp`` finds ``fsdp+tp``, ``=fsdp`` not."""
     if not question.strategies:
         return True
     words = set(found.strategy.replace("pjit-", "pjit+").split("+"))

@@ -7,7 +7,7 @@ from meshscope.advisor.naming import layout_name, settings
 from meshscope.advisor.numerics import state_bytes
 from meshscope.advisor.ranking import AS_FAST_FRAC, Advice, Ranked
 from meshscope.advisor.rival import held, slower
-from meshscope.units import NS_PER_S, counted, duration, duration_of, percent, rate, ratio, size
+from meshscope.units import NS_PER_S, counted, duration, percent, rate, ratio, size
 
 _NAMED = 3
 
@@ -111,12 +111,12 @@ def _exposed(advice: Advice, choice: Ranked, time: TimeForecast) -> str:
         return ""
     each = choice.candidate.micro_batch * advice.question.seq_len / choice.candidate.context
     step = time.step_s.value
-    part = duration_of(time.exposed_s * NS_PER_S, step * NS_PER_S)
-    said = f"With {rate(each)} tokens in a micro-batch, {part} ({percent(ratio(time.exposed_s, step))} of the step) "
+    part = duration(time.exposed_s * NS_PER_S)
+    said = f"With {each:,.0f} tokens in a micro-batch, {part} ({percent(ratio(time.exposed_s, step))} of the step) "
     worst = max(time.exposed_by.items(), key=lambda item: item[1], default=("", 0.0))
     named = f", most of it {worst[0]}" if worst[1] > 0 and len(time.exposed_by) > 1 else ""
     hidden = duration(time.hidden_s * NS_PER_S)
-    return f"{said}are communication that nothing hides{named}; {hidden} hide beside compute."
+    return f"{said}of communication stay exposed{named}; {hidden} hide beside compute."
 
 
 def _bubble(choice: Ranked, time: TimeForecast) -> str:

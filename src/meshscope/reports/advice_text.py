@@ -7,13 +7,13 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from meshscope.advisor.answer import Answer
-from meshscope.advisor.forecast import Fit
-from meshscope.advisor.naming import layout_name, settings, turned
+from meshscope.advisor.naming import layout_name, settings, short_name, turned
 from meshscope.advisor.ranking import Ranked
 from meshscope.advisor.rule import Rule
 from meshscope.advisor.sensitivity import Sensitivity
 from meshscope.reports.columns import encodable, room, table, wrapped
 from meshscope.units import (
+    MILLISECONDS,
     NS_PER_S,
     UNKNOWN,
     Unit,
@@ -29,6 +29,8 @@ from meshscope.units import (
 )
 
 _WIDE = 132
+_LONG_NS = 10 * NS_PER_S
+"""Steps as long as this are told in seconds, shorter ones in milliseconds."""
 _MOST_REFUSED = 6
 _MOST_CLOSE = 3
 _MOST_FRONT = 6
@@ -68,8 +70,8 @@ def subject_lines(found: Answer) -> list[str]:
     )
     lines = wrapped(" · ".join(parts), indent="", hanging="  ")
     told = question.multipliers.provenance
-    stands = f"Calibrated on {told.recording} ({told.strategy})." if told.recording else "Nothing was measured here."
-    lines += wrapped(f"predicted; {stands} Intervals hold 90 % of outcomes.", indent="", hanging="  ")
+    stands = f"calibrated on {told.recording} ({told.strategy})" if told.recording else "nothing was measured here"
+    lines += wrapped(f"Predicted; {stands}. Intervals hold 90 % of outcomes.", indent="", hanging="  ")
     for note in found.posed.notes:
         lines += wrapped(f"– {note}", indent="", hanging="  ")
     return lines
@@ -86,22 +88,39 @@ def _candidates(found: Answer, top: int) -> list[str]:
     rows = [(number, each) for number, each in _numbered(found) if _is_shown(found, number, top)]
     if not rows:
         return []
-    times = time_unit(bound * NS_PER_S for _, each in rows if each.time for bound in (each.time.step_s.high,))
+    longest_ns = max((each.time.step_s.high * NS_PER_S for _, each in rows if each.time), default=0.0)
+    times = MILLISECONDS if longest_ns < _LONG_NS else time_unit((longest_ns,))
     sizes = size_unit(each.memory.limit_bytes for _, each in rows)
-    first = ("", "strategy", "micro", "ckpt", "fits", f"{times.name}/step", "90 % of them")
-    second = ("", "exposed", "of the step", "tokens/s", f"MFU {_peak(found)}", f"{sizes.name}/device", "90 %", "of")
+    first = ("#    strategy", "micro", "ckpt", f"{times.name}/step", "90 % within")
+    second = ("#", f"exposed {times.name}", "of the step", "tokens/s", f"MFU {_peak(found)}", f"{sizes.name}/device",
+              "90 % within", "of")  # fmt: skip
     one = [_first(found, number, each, times) for number, each in rows]
     other = [_second(number, each, times, sizes) for number, each in rows]
-    notes = [f"   {number}: {', '.join(turned(each.candidate))}" for number, each in rows if turned(each.candidate)]
-    tied = ["~ its interval and that of the fastest overlap"] if any(each.is_tied for _, each in rows[1:]) else []
+    close = next((at for at, (number, _) in enumerate(rows) if number > len(found.advice.ranked)), len(rows))
     if room(_WIDE) >= _WIDE:
         joined = [(*left, *right[1:]) for left, right in zip(one, other, strict=True)]
-        return [*_left(table((*first, *second[1:]), joined, indent="")), *notes, *tied]
-    return [*_left(table(first, one, indent="")), *notes, *tied, "", *table(second, other, indent="")]
+        return [*_parted(table((*first, *second[1:]), joined, indent=""), close), *_legend(rows)]
+    upper, lower = table(first, one, indent=""), table(second, other, indent="")
+    return [*_parted(upper, close), *_legend(rows), "", *_parted(lower, close)]
 
 
-def _left(lines: list[str]) -> list[str]:
-    return lines
+def _parted(lines: list[str], close: int) -> list[str]:
+    """With a line before those that may not fit."""
+    return [
+        *lines[: close + 1],
+        *(["too close to say whether it fits:"] if lines[close + 1 :] else []),
+        *lines[close + 1 :],
+    ]
+
+
+def _legend(rows: Sequence[tuple[int, Ranked]]) -> list[str]:
+    said = (
+        ["~ nobody can tell from the fastest: the intervals overlap"] if any(each.is_tied for _, each in rows) else []
+    )
+    if any(each.candidate.virtual > 1 for _, each in rows):
+        said.append("v interleaved, so many stages on each rank")
+    named = [f"{number} with {', '.join(turned(each.candidate))}" for number, each in rows if turned(each.candidate)]
+    return wrapped("; ".join([*said, *named]), indent="", hanging="  ") if said or named else []
 
 
 def _numbered(found: Answer) -> Iterable[tuple[int, Ranked]]:
@@ -110,21 +129,20 @@ def _numbered(found: Answer) -> Iterable[tuple[int, Ranked]]:
 
 def _is_shown(found: Answer, number: int, top: int) -> bool:
     fit, close = len(found.advice.ranked), len(found.advice.close)
-    return number <= min(top, fit) or fit < number <= fit + min(close, _MOST_CLOSE)
+    return number <= min(top, fit) or fit < number <= fit + min(close, _MOST_CLOSE, top)
 
 
 def _first(found: Answer, number: int, each: Ranked, times: Unit) -> tuple[str, ...]:
     candidate = each.candidate
     mark = "▸" if each is found.advice.choice else "~" if each.is_tied else " "
     micro = f"{candidate.micro_batch:g} × {candidate.accumulate}"
-    fits = {Fit.FITS: "yes", Fit.TOO_CLOSE: "too close", Fit.DOES_NOT: "no"}[each.memory.fit]
     step, interval = UNKNOWN, ""
     if each.time is not None:
         step = times.figure(each.time.step_s.value * NS_PER_S, 2)
         interval = (
             f"{times.figure(each.time.step_s.low * NS_PER_S, 2)}–{times.figure(each.time.step_s.high * NS_PER_S, 2)}"
         )
-    return f"{number:>2} {mark}", layout_name(candidate), micro, _KEPT[candidate.checkpointing], fits, step, interval
+    return f"{number:<2} {mark} {short_name(candidate)}", micro, _KEPT[candidate.checkpointing], step, interval
 
 
 def _second(number: int, each: Ranked, times: Unit, sizes: Unit) -> tuple[str, ...]:
@@ -132,10 +150,10 @@ def _second(number: int, each: Ranked, times: Unit, sizes: Unit) -> tuple[str, .
     memory = (sizes.figure(used.value), f"{sizes.figure(used.low)}–{sizes.figure(used.high)}",
               sizes.figure(each.memory.limit_bytes))  # fmt: skip
     if time is None:
-        return f"{number:>2}  ", UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, *memory
-    exposed = times.written(time.exposed_s * NS_PER_S, 2)
+        return f"{number}", UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, *memory
+    exposed = times.figure(time.exposed_s * NS_PER_S, 2)
     share = percent(ratio(time.exposed_s, time.step_s.value))
-    return f"{number:>2}  ", exposed, share, rate(time.tokens_per_s), percent(time.mfu_frac), *memory
+    return f"{number}", exposed, share, rate(time.tokens_per_s), percent(time.mfu_frac), *memory
 
 
 def _peak(found: Answer) -> str:
