@@ -62,3 +62,17 @@ class Speed:
 def speed(family: str, device: str) -> Speed:
     """Of a family of stacks on a family of devices."""
     return Speed()
+
+
+ASSUMED_SPREAD_FRAC = {
+    "shape": 0.2,
+    "layout": 0.4,
+    "micro-batch": 0.08,
+    "checkpointing": 0.1,
+    "network": 0.1,
+    "virtual stages": 0.08,
+    "zero stage": 0.1,
+    "precision": 0.2,
+    "vocabulary": 0.05,
+}
+"""By how much a step may take longer for what its row does not state, by what `published` had to assume."""
