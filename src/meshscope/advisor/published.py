@@ -23,7 +23,7 @@ from meshscope.advisor.layouts import Layout, layout
 from meshscope.advisor.machines import machine
 from meshscope.advisor.memory import memory
 from meshscope.advisor.precisions import precision
-from meshscope.advisor.stacks import Stack, stack
+from meshscope.advisor.stacks import Stack, of, stack
 
 MEASURED = (
     "step_time_s",
@@ -66,7 +66,7 @@ def published(row: Row, folder: Path | None = None) -> Published:
     row = unmeasured(row)
     _refuse(row)
     assumed: list[str] = []
-    ran = stack(text(row, "framework"), text(row, "software_notes"), text(row, "compile"), text(row, "published_date"))
+    ran = _stack(row)
     model = _architecture(row, assumed)
     laid = layout(row, ran, assumed)
     cluster = machine(row, laid.devices, assumed, folder)
@@ -96,6 +96,11 @@ def _refuse(row: Row) -> None:
         raise NotCovered(f"{text(row, 'model') or 'the model'} is no plain transformer ({arch})")
 
 
+def _stack(row: Row) -> Stack:
+    words = (text(row, name) for name in ("framework", "software_notes", "compile", "published_date", "other_opts"))
+    return stack(*words)
+
+
 def model_of(row: Row) -> Architecture:
     """The row's model. Raises NotCovered where its shape cannot be told."""
     return _architecture(row, [])
@@ -103,7 +108,7 @@ def model_of(row: Row) -> Architecture:
 
 def compute_of(row: Row) -> str:
     """What the row multiplies in."""
-    return precision(row, stack(text(row, "framework")), 0, []).compute
+    return precision(row, _stack(row), 0, []).compute
 
 
 def _architecture(row: Row, assumed: list[str]) -> Architecture:
@@ -188,17 +193,17 @@ def _candidate(row: Row, ran: Stack, laid: Layout, model: Architecture, assumed:
 
 def _kept_as_fits(model: Architecture, candidate: Candidate, cluster: Cluster) -> Candidate:
     """As people do it: nothing is computed twice that fits."""
-    for kept in _LADDER[_LADDER.index(candidate.checkpointing) :]:
+    for kept in _LADDER:
         tried = replace(candidate, checkpointing=kept)
         try:
             if memory(model, tried, cluster).fit != Fit.DOES_NOT:
                 return tried
         except NotCovered:
             return candidate
-    return replace(candidate, checkpointing="full")
+    return replace(candidate, checkpointing="selective" if of(candidate.stack).is_megatron else "full")
 
 
-_LADDER: tuple[Checkpointing, ...] = ("none", "selective", "full")
+_LADDER: tuple[Checkpointing, ...] = ("none", "selective")
 
 
 def _is_early(row: Row) -> bool:
