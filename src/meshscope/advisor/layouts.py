@@ -97,9 +97,7 @@ def _seq_len(row: Mapping[str, str]) -> int:
     return said
 
 
-def _batch(
-    row: Mapping[str, str], data: int, pipeline: int, seq_len: int, assumed: list[str]
-) -> tuple[float, int]:
+def _batch(row: Mapping[str, str], data: int, pipeline: int, seq_len: int, assumed: list[str]) -> tuple[float, int]:
     """Samples per micro-batch and data rank, and micro-batches per step."""
     samples = number(row, "global_batch_seqs") or number(row, "tokens_per_step") / seq_len
     micro, many = number(row, "micro_batch_per_dp_rank"), whole(row, "grad_accum")

@@ -21,7 +21,8 @@ from meshscope.advisor.stacks import Stack, of
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """``kind``: matmul (m × n × k, ``times`` alike), attention (``flops``), memory (``size_bytes`` moved) or a
+    """``kind``: matmul (m × n × k, ``times`` alike), attention (of ``batch`` samples: m heads, n tokens, k the width
+    of a head), memory (``size_bytes`` moved) or a
     collective (``size_bytes`` of the whole tensor, over ``ranks`` that are ``stride`` apart).
 
     ``launches`` is how many kernels the host starts for it. ``beside``: it runs on a stream of its own while the next
@@ -31,7 +32,6 @@ class Operation:
     name: str
     kind: str
     size_bytes: float = 0.0
-    flops: float = 0.0
     m: int = 0
     n: int = 0
     k: int = 0
@@ -41,6 +41,9 @@ class Operation:
     launches: int = 1
     hidden_frac: float = 0.0
     beside: bool = False
+    batch: float = 0.0
+    is_causal: bool = True
+    is_backward: bool = False
 
 
 @dataclass(frozen=True)
@@ -193,7 +196,9 @@ class _Maker:
         width, narrow = model.attention_width / t, model.kv_width / t
         passes = self.passes
         yield_ = [
-            self.moved("norm and residual", passes.width / 2 * model.d_model * self.spread_tokens, passes.launches // 2),
+            self.moved(
+                "norm and residual", passes.width / 2 * model.d_model * self.spread_tokens, passes.launches // 2
+            ),
             *self.enter_tensor(),
             self.product("query, key, value", width + 2 * narrow, model.d_model),
             self.moved("positions", passes.heads * (width + 2 * narrow) * self.tokens, passes.launches // 4),
@@ -207,13 +212,14 @@ class _Maker:
     def scores(self) -> tuple[Operation, ...]:
         """Attention of queries and keys: one kernel, or with the scores in memory."""
         model, laid = self.model, self.laid
-        reach = laid.seq_len * (0.5 if model.is_causal else 1.0)
-        flops = 4.0 * self.tokens * reach * model.attention_width / laid.tensor
-        if laid.is_flash:
-            return (Operation("attention", "attention", flops=flops),)
         heads = model.heads / laid.tensor
-        scores = self.tokens * laid.seq_len * heads
         head = max(1, round(model.attention_width / model.heads))
+        if laid.is_flash:
+            batch = laid.micro_batch / laid.context
+            many, m = (heads, 1) if heads < 1 else (1.0, round(heads))
+            return (Operation("attention", "attention", m=m, n=laid.seq_len, k=head, batch=batch * many,
+                              is_causal=model.is_causal),)  # fmt: skip
+        scores = self.tokens * laid.seq_len * heads
         many = max(1, round(laid.micro_batch * heads))
         rows = max(1, round(laid.seq_len / laid.context))
         return (
@@ -227,7 +233,9 @@ class _Maker:
         d_ff = (model.dense_d_ff or model.d_ff) / t
         wide = 2 * d_ff if model.is_gated else d_ff
         return (
-            self.moved("norm and residual", passes.width / 2 * model.d_model * self.spread_tokens, passes.launches // 2),
+            self.moved(
+                "norm and residual", passes.width / 2 * model.d_model * self.spread_tokens, passes.launches // 2
+            ),
             *self.enter_tensor(),
             self.product("MLP up", wide, model.d_model),
             self.moved("activation", (passes.gated if model.is_gated else passes.plain) * d_ff * self.tokens, 2),
@@ -248,7 +256,9 @@ class _Maker:
         exchange = () if laid.expert == 1 else (self.exchange(routed),)
         shared = self.shared_experts() if model.shared_experts else ()
         return (
-            self.moved("norm and residual", passes.width / 2 * model.d_model * self.spread_tokens, passes.launches // 2),
+            self.moved(
+                "norm and residual", passes.width / 2 * model.d_model * self.spread_tokens, passes.launches // 2
+            ),
             self.product("router", model.experts, model.d_model, tokens=self.spread_tokens),
             self.moved("sorting by expert", passes.routing * model.d_model * routed, 12),
             *shared,
@@ -328,7 +338,7 @@ class _Maker:
             by_weight = replace(each, name=f"{each.name}, by weight", m=each.k, n=each.n, k=each.m)
             return (by_input, by_weight)
         if each.kind == "attention":
-            return (replace(each, flops=2.5 * each.flops),)
+            return (replace(each, is_backward=True),)
         if each.kind == "memory":
             return (replace(each, size_bytes=self.passes.backward * each.size_bytes, launches=2 * each.launches),)
         turned = {"all_gather": "reduce_scatter", "reduce_scatter": "all_gather"}

@@ -35,6 +35,9 @@ def _numerics(said: str, ran: Stack, zero_stage: int) -> Numerics:
     compute = _compute(said)
     if compute in ("tf32", "fp32"):
         return Numerics(said, compute, 4, 4, 8, reduce_bytes=4)
+    if "pure" in said and ran.family == "fsdp1":
+        # FSDP's shards stay fp32; what is pure is what travels and multiplies (Composer, mixed_precision: PURE).
+        return Numerics(said, compute, 4, 4, 8, cast_bytes=2, reduce_bytes=2)
     if "pure" in said:
         return Numerics(said, compute, 2, 2, 4, reduce_bytes=2)
     if ran.is_megatron:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from meshscope.advisor import shapes
@@ -18,8 +18,10 @@ from meshscope.advisor.candidate import Candidate, Checkpointing
 from meshscope.advisor.cells import flag, number, text, whole
 from meshscope.advisor.cluster import Cluster
 from meshscope.advisor.coverage import NotCovered
+from meshscope.advisor.forecast import Fit
 from meshscope.advisor.layouts import Layout, layout
 from meshscope.advisor.machines import machine
+from meshscope.advisor.memory import memory
 from meshscope.advisor.precisions import precision
 from meshscope.advisor.stacks import Stack, stack
 
@@ -69,6 +71,8 @@ def published(row: Row, folder: Path | None = None) -> Published:
     laid = layout(row, ran, assumed)
     cluster = machine(row, laid.devices, assumed, folder)
     candidate = _candidate(row, ran, laid, model, assumed)
+    if "checkpointing" in assumed:
+        candidate = _kept_as_fits(model, candidate, cluster)
     if candidate.devices != cluster.devices:
         raise NotCovered(f"its degrees multiply to {candidate.devices}, but it ran on {cluster.devices} devices")
     return Published(text(row, "run_id"), text(row, "source_key"), model, candidate, cluster, tuple(assumed))
@@ -77,20 +81,36 @@ def published(row: Row, folder: Path | None = None) -> Published:
 _OTHER_WORK = r"\blora\b|\bsft\b|lora_sft|qlora|\bpeft\b|fine.?tun|\bdpo\b|\brlhf\b|\bgrpo\b"
 
 
+def is_pretraining(row: Row) -> bool:
+    """Whether every parameter is trained on whole samples, as far as the row says."""
+    said = " ".join(text(row, name) for name in ("quality_flag", "strategy", "model", "other_opts", "notes", "task"))
+    return not re.search(_OTHER_WORK, said.lower())
+
+
 def _refuse(row: Row) -> None:
     """Work that is no pre-training of a transformer."""
-    said = " ".join(text(row, name) for name in ("quality_flag", "strategy", "model", "other_opts", "notes", "task"))
-    if re.search(_OTHER_WORK, said.lower()):
+    if not is_pretraining(row):
         raise NotCovered("fine-tuning with adapters or packed samples does other work per token than pre-training")
     arch = text(row, "arch").lower()
     if re.match(r"vision|encdec|diffusion|conv|other|multimodal|rnn", arch):
         raise NotCovered(f"{text(row, 'model') or 'the model'} is no plain transformer ({arch})")
 
 
+def model_of(row: Row) -> Architecture:
+    """The row's model. Raises NotCovered where its shape cannot be told."""
+    return _architecture(row, [])
+
+
+def compute_of(row: Row) -> str:
+    """What the row multiplies in."""
+    return precision(row, stack(text(row, "framework")), 0, []).compute
+
+
 def _architecture(row: Row, assumed: list[str]) -> Architecture:
     name, arch = text(row, "model"), text(row, "arch").lower()
     layers, width = whole(row, "n_layers"), whole(row, "d_model")
-    is_mixture = "moe" in arch or number(row, "active_params_b") not in (0.0, number(row, "params_b"))
+    size, active = number(row, "params_b"), number(row, "active_params_b")
+    is_mixture = "moe" in arch or 0 < active < 0.9 * size
     if not layers or not width:
         return _by_size(row, name, assumed, is_mixture=is_mixture)
     heads = whole(row, "n_heads") or max(1, width // 128)
@@ -164,6 +184,21 @@ def _candidate(row: Row, ran: Stack, laid: Layout, model: Architecture, assumed:
         reshards=laid.zero_stage == 3,
         is_bucket_view=ran.is_bucket_view,
     )
+
+
+def _kept_as_fits(model: Architecture, candidate: Candidate, cluster: Cluster) -> Candidate:
+    """As people do it: nothing is computed twice that fits."""
+    for kept in _LADDER[_LADDER.index(candidate.checkpointing) :]:
+        tried = replace(candidate, checkpointing=kept)
+        try:
+            if memory(model, tried, cluster).fit != Fit.DOES_NOT:
+                return tried
+        except NotCovered:
+            return candidate
+    return replace(candidate, checkpointing="full")
+
+
+_LADDER: tuple[Checkpointing, ...] = ("none", "selective", "full")
 
 
 def _is_early(row: Row) -> bool:
