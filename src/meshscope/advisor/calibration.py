@@ -15,6 +15,7 @@ from meshscope.advisor.fitting import Fitted, Observed, fitted
 from meshscope.advisor.multipliers import Multipliers, Provenance
 from meshscope.advisor.readings import ATTENTION, MATMUL, MEMORY_BOUND, Readings, readings
 from meshscope.advisor.recorded import Asked, recorded
+from meshscope.advisor.timing import timing
 from meshscope.analysis.phase_names import BACKWARD, FORWARD, OPTIMIZER
 from meshscope.run import Run
 
@@ -143,8 +144,6 @@ def _cpu_observed(measured: Readings) -> tuple[Observed, ...]:
 
 
 def _on_devices(asked: Asked, measured: Readings, cluster: Cluster) -> Fitted:
-    from meshscope.advisor.timing import timing
-
     def predict(multipliers: Multipliers) -> Mapping[str, float]:
         told = timing(asked.architecture, asked.candidate, cluster, multipliers)
         return {
