@@ -55,7 +55,7 @@ def posed(request: Request, multipliers: Multipliers = NEUTRAL) -> Posed:
     """The question that is meant. InputError: it cannot be asked so."""
     model = preset(request.model)
     where = cluster(request.devices, request.hardware)
-    strategies = tuple(_word(asked) for asked in request.strategies)
+    strategies = words_of(request)
     seq_len = _within(request.seq_len or model.seq_len, _LONGEST, "sequence length")
     batch, said = _batch(request, where, seq_len)
     frameworks = _frameworks(request.framework, strategies, where)
@@ -75,6 +75,11 @@ def posed(request: Request, multipliers: Multipliers = NEUTRAL) -> Posed:
         multipliers=multipliers,
     )
     return Posed(question, model, tuple(_notes(question, model, said)))
+
+
+def words_of(request: Request) -> tuple[str, ...]:
+    """The strategies that come into question, as `space` calls them. InputError: there is one of no such name."""
+    return tuple(_word(asked) for asked in request.strategies)
 
 
 def _notes(question: Question, model: Preset, said: str) -> Iterable[str]:
