@@ -11,6 +11,7 @@ from meshscope.cli import options
 
 if TYPE_CHECKING:
     from meshscope.advisor.answer import Answer
+    from meshscope.advisor.multipliers import Multipliers
     from meshscope.advisor.request import Request
 
 _KEPT = ("none", "selective", "full")
@@ -115,7 +116,7 @@ def _advised(given: dict[str, Any]) -> int:
         from meshscope.cli.advise_exact import planned
 
         return planned(request, is_json=given["is_json"])
-    asked = posed(request, _multipliers(given, request))
+    asked = posed(request, _multipliers(given))
     short = given["no_sensitivity"] or given["explain"] is not None
     found = answer(asked, with_sensitivities=not short)
     if given["save_simulated"] is not None:
@@ -130,14 +131,14 @@ def _advised(given: dict[str, Any]) -> int:
     return 0
 
 
-def _multipliers(given: dict[str, Any], request: Request) -> Any:
+def _multipliers(given: dict[str, Any]) -> Multipliers:
     from meshscope.advisor.multipliers import NEUTRAL
 
     if given["calibration"] is None:
         return NEUTRAL
     from meshscope.cli.advise_against import multipliers
 
-    return multipliers(given["calibration"], request.devices, request.hardware)
+    return multipliers(given["calibration"])
 
 
 def _printed(found: Answer, given: dict[str, Any]) -> str:
