@@ -67,3 +67,4 @@ def measured_step_s(row: Mapping[str, str]) -> float:
     tokens = number(row, "tokens_per_step") or samples * number(row, "seq_len")
     each = number(row, "tokens_per_s_per_gpu")
     return tokens / each / number(row, "n_gpus") if tokens and each and number(row, "n_gpus") else 0.0
+
