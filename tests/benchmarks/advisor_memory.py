@@ -73,6 +73,12 @@ def summary(name: tuple[str, str, str], found: list[Compared]) -> str:
     return f"{name[0]:20} {name[1]:17} {name[2]:10} {len(found):3} rows  {words}  in interval {held}/{len(found)}"
 
 
+def line(each: Compared) -> str:
+    low, value, high = (size / GIB for size in (each.figure.low, each.figure.value, each.figure.high))
+    counted = f"{value:8.2f} counted ({low:.2f} to {high:.2f})  {100 * each.error_frac:+6.2f} %"
+    return f"{each.run_id:24} {each.group[2]:10} {each.measured_gib:8.2f} measured, {counted}"
+
+
 def main() -> None:
     paths = [each for each in sys.argv[1:] if not each.startswith("-")]
     folder = Path(os.environ.get("MESHSCOPE_SHARED", ROOT.parent / "shared"))
@@ -89,9 +95,7 @@ def main() -> None:
         for each in found:
             groups.setdefault(each.group, []).append(each)
             if "--rows" in sys.argv:
-                low, high = each.figure.low / GIB, each.figure.high / GIB
-                print(f"{each.run_id:24} {each.group[2]:10} {each.measured_gib:8.2f} measured, "
-                      f"{each.figure.value / GIB:8.2f} counted ({low:.2f} to {high:.2f})  {100 * each.error_frac:+6.2f} %")  # fmt: skip
+                print(line(each))
     for name, many in sorted(groups.items()):
         print(summary(name, many))
 
