@@ -26,6 +26,8 @@ WIDTHS = {
     "all.attention": 0.2,
     "all.memory_bound": 0.3,
     "all.collective": 0.15,
+    "all.rowwise": 0.3,
+    "all.mixture": 0.3,
     "device.*.matmul": 0.1,
     "device.*.narrow": 0.2,
     "device.*.attention": 0.3,

@@ -42,13 +42,16 @@ PASSES = {
 @dataclass(frozen=True)
 class Speed:
     """What a stack makes of a device, beside the bare costs of operations: factors on durations (``matmul``, ``narrow``
-    of products in fp8 or fp4, ``attention``, ``memory_bound``, ``collective``, ``optimizer``), ``launch_s`` of the host
+    of products in fp8 or fp4, ``rowwise`` of those with a scale
+    per row on top, ``mixture`` of experts' products and of sorting for them, ``attention``, ``memory_bound``, ``collective``, ``optimizer``), ``launch_s`` of the host
     per kernel, ``contention`` of compute beside a collective, ``tail_s`` per step beside the model, ``jitter_frac`` of a
     step by which the slowest of n ranks is late, times √(2 ln n); ``spread_frac`` is the half width of the interval that
     90 % of runs lie in."""
 
     matmul: float = 1.0
     narrow: float = 1.0
+    rowwise: float = 1.0
+    mixture: float = 1.0
     attention: float = 1.0
     memory_bound: float = 1.0
     collective: float = 1.0
@@ -63,6 +66,8 @@ class Speed:
 PRIORS = {
     "matmul": 1.1,
     "narrow": 1.2,
+    "rowwise": 1.25,
+    "mixture": 1.2,
     "attention": 1.1,
     "memory_bound": 1.1,
     "collective": 1.0,

@@ -19,6 +19,10 @@ from meshscope.advisor.constants import PASSES, Passes
 from meshscope.advisor.stacks import Stack, of
 
 
+_USUAL_NODE = 8
+"""Devices in a node, as far as experts' traffic is spared between nodes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """``kind``: matmul (m × n × k, ``times`` alike), attention (of ``batch`` samples: m heads, n tokens, k the width
@@ -123,19 +127,23 @@ def _stages(architecture: Architecture, candidate: Candidate) -> tuple[Stage, ..
     first, last, kinds = maker.embedding(), maker.head(), maker.layer_kinds()
     if candidate.pipeline == 1:
         return (Stage(first, kinds, last),)
-    per_stage = architecture.layers / candidate.pipeline
+    each = max(1, -(-architecture.layers // candidate.pipeline))
     handover = maker.handover_bytes()
-    middle = _portion(kinds, per_stage)
-    ends = (Stage(first, middle, None, handover), Stage(None, middle, last, handover))
+    later = ((kinds[-1][0], each),)
+    ends = (Stage(first, _portion(kinds, each), None, handover), Stage(None, later, last, handover))
     if candidate.pipeline == 2:
         return ends
-    return (ends[0], Stage(None, middle, None, handover), ends[1])
+    return (ends[0], Stage(None, later, None, handover), ends[1])
 
 
-def _portion(kinds: tuple[tuple[Layer, int], ...], per_stage: float) -> tuple[tuple[Layer, int], ...]:
-    """Layers of one stage: of the most common kind, as many as the fullest stage has."""
-    layer, _ = max(kinds, key=lambda each: each[1])
-    return ((layer, max(1, -int(-per_stage // 1))),)
+def _portion(kinds: tuple[tuple[Layer, int], ...], each: int) -> tuple[tuple[Layer, int], ...]:
+    """The first ``each`` layers: the first stage's, which has as many as the fullest."""
+    taken, left = [], each
+    for layer, many in kinds:
+        if left and many:
+            taken.append((layer, min(many, left)))
+            left -= taken[-1][1]
+    return tuple(taken)
 
 
 @dataclass(frozen=True)
@@ -148,7 +156,15 @@ class _Maker:
 
     @property
     def tokens(self) -> float:
-        return self.laid.micro_batch * self.laid.seq_len / self.laid.context
+        return self.laid.micro_batch * self.laid.seq_len / self.laid.context * self.filled_frac
+
+    @property
+    def filled_frac(self) -> float:
+        """Of a sequence, what is no padding: of a corpus of documents for encoders, pairs of sentences are 290 tokens
+        long on average (Wikipedia and books in BERT's second phase), and padded to the next 64."""
+        if self.model.is_causal or not self.ran.drops_padding:
+            return 1.0
+        return min(1.0, 322 / self.laid.seq_len)
 
     @property
     def element_bytes(self) -> float:
@@ -323,6 +339,10 @@ class _Maker:
 
     def exchange(self, routed: float) -> Operation:
         size = routed * self.model.d_model * self.element_bytes
+        nodes = self.laid.expert * groups(self.laid).expert / _USUAL_NODE
+        if self.ran.sends_once_per_node and nodes > 1:
+            chosen = self.model.top_k
+            size *= nodes * (1 - (1 - 1 / nodes) ** chosen) / chosen
         return Operation(
             "experts", "all_to_all", size_bytes=size, ranks=self.laid.expert, stride=groups(self.laid).expert
         )
