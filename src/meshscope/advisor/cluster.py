@@ -12,6 +12,8 @@ class DeviceSpec:
     ``peak_flops_per_s`` maps a compute type (``bf16``, ``fp8``, …) to the datasheet's dense figure;
     ``measured_flops_per_s`` to the most that anybody measured with plain matrix products. ``is_measured`` is of the
     machine at hand, by ``meshscope calibrate``. ``usable_bytes`` is what a process can have of ``memory_bytes``.
+    ``family`` are the devices whose matrix products behave alike; ``dies``: how many devices a framework may see in it.
+    ``sources`` has how each figure was come by, ``HOW: WHERE`` with HOW a `figures.Source`, by field.
     """
 
     name: str
@@ -24,12 +26,19 @@ class DeviceSpec:
     usable_bytes: float = 0.0
     launch_s: float = 5e-6
     sources: dict[str, str] = field(default_factory=dict)
+    family: str = ""
+    dies: int = 1
 
 
 @dataclass(frozen=True)
 class Link:
     """What joins devices. ``bytes_per_s`` is one way per device by the datasheet; ``measured_bus_bytes_per_s`` maps a
-    collective to the bus bandwidth (nccl-tests' definition) that large messages reached; ``latency_s`` is per hop."""
+    collective to the bus bandwidth (nccl-tests' definition) that large messages reached; ``latency_s`` is per hop.
+
+    ``kind`` is ``switch`` (any pair at the full rate), ``mesh`` (a pair has its own wire: the rate is of all of them),
+    ``torus`` (``axes`` of them, closed into rings in multiples of ``ring``) or ``network`` (between nodes; messages
+    reach ``efficiency`` of the rate).
+    """
 
     name: str
     bytes_per_s: float
@@ -37,6 +46,10 @@ class Link:
     measured_bus_bytes_per_s: dict[str, float] = field(default_factory=dict)
     has_multicast: bool = False
     sources: dict[str, str] = field(default_factory=dict)
+    kind: str = "switch"
+    axes: int = 0
+    ring: int = 0
+    efficiency: float = 1.0
 
 
 @dataclass(frozen=True)

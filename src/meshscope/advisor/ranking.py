@@ -1,0 +1,236 @@
+"""Which way to train: every candidate that deserves it computed, those that fit in order of time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from meshscope.advisor.candidate import Candidate
+from meshscope.advisor.forecast import Fit, Forecast, MemoryForecast, TimeForecast
+from meshscope.advisor.forecasting import memory_alone, timed
+from meshscope.advisor.naming import layout_key
+from meshscope.advisor.question import Question
+from meshscope.advisor.shortlist import Group, Shortlist, first_of_each, shortlist
+
+MOST_TIMED = 48
+_TRIES = 10
+"""Settings of one layout whose memory is computed before it is given up."""
+_REFINED = 4
+_BUCKETS_MIB = (5, 10, 50, 100, 200)
+_PREFETCH = (2, 3)
+AS_FAST_FRAC = 0.02
+"""Of the fastest step: what is slower by less is as fast, and the plainest of them is chosen."""
+_GAIN_FRAC = 0.005
+"""A setting other than the framework's own has to save so much of a step."""
+_KEPT = ("none", "selective", "full")
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """``is_tied``: its interval and that of the fastest overlap, so that nobody can tell which is faster."""
+
+    candidate: Candidate
+    forecast: Forecast
+    is_tied: bool = False
+
+    @property
+    def memory(self) -> MemoryForecast:
+        """Only of candidates whose memory is covered: others are never ranked."""
+        if self.forecast.memory is None:
+            raise LookupError("a candidate without a forecast of its memory")
+        return self.forecast.memory
+
+    @property
+    def time(self) -> TimeForecast | None:
+        return self.forecast.time
+
+    @property
+    def step_s(self) -> float:
+        """Infinite where the time is not covered."""
+        return self.time.step_s.value if self.time else float("inf")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Candidates: all that are ``legal``, those ``too_large`` by a lower bound, those whose memory was ``weighed`` and
+    those whose step was ``timed``; the others were behind by an estimate."""
+
+    legal: int
+    too_large: int
+    weighed: int
+    timed: int
+
+
+@dataclass(frozen=True)
+class Advice:
+    """``ranked`` fit, each layout with its best settings: the choice first, then by time. ``settings`` are the other
+    settings that were computed. ``close`` is too close to say; ``refused`` does not fit, one of each strategy that no
+    other row has. ``cannot_say`` counts the reasons why candidates have no forecast."""
+
+    question: Question
+    ranked: tuple[Ranked, ...]
+    settings: tuple[Ranked, ...]
+    close: tuple[Ranked, ...]
+    refused: tuple[Ranked, ...]
+    counts: Counts
+    cannot_say: dict[str, int]
+
+    @property
+    def choice(self) -> Ranked | None:
+        return self.ranked[0] if self.ranked else None
+
+    @property
+    def fastest(self) -> Ranked | None:
+        return min(self.ranked, key=lambda each: each.step_s, default=None)
+
+    @property
+    def tied(self) -> tuple[Ranked, ...]:
+        """Those that nobody can tell from the fastest, the choice left out."""
+        return tuple(each for each in self.ranked[1:] if each.is_tied)
+
+    @property
+    def every(self) -> tuple[Ranked, ...]:
+        """All that was computed and may fit."""
+        return (*self.ranked, *self.settings, *self.close)
+
+
+def advice(question: Question, *, most_timed: int = MOST_TIMED) -> Advice:
+    """The answer. Nothing of it is measured."""
+    listed = shortlist(question)
+    weighed = _Weighed(question)
+    chosen = list(_weighed(listed, weighed, most_timed))
+    found = [weighed.timed(each) for each in chosen]
+    found += _refined(found, weighed)
+    fits = [each for each in found if each.memory.fit is Fit.FITS and each.time is not None]
+    best, others = _best_of_layouts(fits)
+    ranked = _ordered(best)
+    close = _best_of_layouts([each for each in found if each.memory.fit is Fit.TOO_CLOSE and each.time])[0]
+    counts = Counts(listed.legal, listed.too_large, weighed.weighed, len(found))
+    return Advice(
+        question, ranked, others, _tied(close, best), _refused(listed, weighed, [*ranked, *close]), counts,
+        dict(weighed.cannot_say),
+    )  # fmt: skip
+
+
+class _Weighed:
+    """Forecasts of one question, counted."""
+
+    def __init__(self, question: Question) -> None:
+        self._question = question
+        self.cannot_say: Counter[str] = Counter()
+        self.weighed = 0
+
+    def __call__(self, candidate: Candidate) -> Ranked | None:
+        self.weighed += 1
+        found = memory_alone(self._question.architecture, candidate, self._question.cluster)
+        self.cannot_say.update(found.cannot_say)
+        return Ranked(candidate, found) if found.memory else None
+
+    def timed(self, ranked: Ranked) -> Ranked:
+        asked = self._question
+        found = timed(ranked.forecast, asked.architecture, ranked.candidate, asked.cluster, asked.multipliers)
+        self.cannot_say.update(found.cannot_say)
+        return replace(ranked, forecast=found)
+
+
+def _weighed(listed: Shortlist, weighed: _Weighed, most: int) -> Iterator[Ranked]:
+    """Of each layout the most promising settings that fit (or else are too close to say): layouts by promise, and the
+    first of each strategy in any case."""
+    firsts = {id(group) for group in first_of_each(listed.groups)}
+    taken = 0
+    for group in listed.groups:
+        if taken >= most and id(group) not in firsts:
+            continue
+        found = _promising(group, weighed)
+        taken += len(found)
+        yield from found
+
+
+def _promising(group: Group, weighed: _Weighed) -> list[Ranked]:
+    close: list[Ranked] = []
+    for candidate in group.candidates[:_TRIES]:
+        found = weighed(candidate)
+        if found and found.memory.fit is Fit.FITS:
+            return [*close[:1], found]
+        if found and found.memory.fit is Fit.TOO_CLOSE:
+            close.append(found)
+    return close[:1] or _smallest_that_fits(group, weighed)
+
+
+def _smallest_that_fits(group: Group, weighed: _Weighed) -> list[Ranked]:
+    """Where the fast settings do not fit, the one that needs least does perhaps."""
+    found = weighed(group.smallest)
+    return [found] if found and found.memory.fit is not Fit.DOES_NOT else []
+
+
+def _refined(found: Sequence[Ranked], weighed: _Weighed) -> list[Ranked]:
+    """The leaders again with other bucket sizes and prefetch depths, as far as those save something and fit."""
+    leaders = sorted((each for each in found if each.memory.fit is Fit.FITS and each.time), key=lambda one: one.step_s)
+    better = []
+    for leader in leaders[:_REFINED]:
+        tried = [weighed.timed(each) for each in map(weighed, _variants(leader.candidate)) if each]
+        able = [each for each in tried if each.memory.fit is Fit.FITS and each.time]
+        first = min(able, key=lambda each: each.step_s, default=leader)
+        if first.step_s < leader.step_s * (1 - _GAIN_FRAC):
+            better.append(first)
+    return better
+
+
+def _variants(candidate: Candidate) -> Iterator[Candidate]:
+    if candidate.framework != "torch" or candidate.data == 1:
+        return
+    if candidate.strategy == "ddp":
+        yield from (replace(candidate, bucket_bytes=size * 2**20) for size in _BUCKETS_MIB)
+    if candidate.zero_stage == 3:
+        yield from (replace(candidate, prefetch=depth) for depth in _PREFETCH)
+
+
+def _best_of_layouts(found: Iterable[Ranked]) -> tuple[list[Ranked], tuple[Ranked, ...]]:
+    """Of each layout the fastest settings, and apart from them the others."""
+    best: dict[tuple[str, ...], Ranked] = {}
+    ordered = sorted(found, key=_order)
+    for each in ordered:
+        best.setdefault(layout_key(each.candidate), each)
+    first = {id(each) for each in best.values()}
+    return list(best.values()), tuple(each for each in ordered if id(each) not in first)
+
+
+def _order(ranked: Ranked) -> tuple[float, float]:
+    return ranked.step_s, ranked.memory.used.value
+
+
+def _ordered(best: Sequence[Ranked]) -> tuple[Ranked, ...]:
+    """The choice, then the others by time, each told apart from the fastest or not."""
+    if not best:
+        return ()
+    fastest = min(best, key=_order)
+    as_fast = [each for each in best if each.step_s <= fastest.step_s * (1 + AS_FAST_FRAC)]
+    choice = min(as_fast, key=plainness)
+    others = sorted((each for each in best if each is not choice), key=_order)
+    return tuple(_tied([choice, *others], best))
+
+
+def _tied(found: Sequence[Ranked], best: Sequence[Ranked]) -> tuple[Ranked, ...]:
+    fastest = min(best, key=_order, default=None)
+    if fastest is None or fastest.time is None:
+        return tuple(found)
+    high_s = fastest.time.step_s.high
+    return tuple(replace(each, is_tied=each.time is not None and each.time.step_s.low <= high_s) for each in found)
+
+
+def plainness(ranked: Ranked) -> tuple[int, int, int, int, float]:
+    """Of what does as well people take what has the fewest kinds of parallelism, shards least, keeps activations."""
+    candidate = ranked.candidate
+    degrees = (candidate.tensor, candidate.pipeline, candidate.context, candidate.expert, candidate.data)
+    kinds = sum(degree > 1 for degree in degrees) + (candidate.replicate > 1 and candidate.shard > 1)
+    return (kinds, candidate.zero_stage, candidate.virtual, _KEPT.index(candidate.checkpointing), ranked.step_s)
+
+
+def _refused(listed: Shortlist, weighed: _Weighed, shown: Sequence[Ranked]) -> tuple[Ranked, ...]:
+    """One of each strategy that nothing shown has: the settings and the layout that need least."""
+    seen = {each.candidate.strategy for each in shown}
+    groups = sorted((*listed.groups, *listed.hopeless), key=lambda group: group.smallest_bytes)
+    absent = [group for group in first_of_each(groups) if group.strategy not in seen]
+    found = [weighed(group.smallest) for group in absent]
+    return tuple(each for each in found if each is not None and each.memory.fit is Fit.DOES_NOT)
