@@ -122,7 +122,13 @@ def _of_rank(
         reserved_bytes=-1 if memory is None else round(memory.reserved.value),
     )
     yield TraceWritten(
-        t_ns=end_ns + 1, rank=rank, path=file[0], format="kineto", first_step=STEP, end_step=STEP + 1, size_bytes=file[1]
+        t_ns=end_ns + 1,
+        rank=rank,
+        path=file[0],
+        format="kineto",
+        first_step=STEP,
+        end_step=STEP + 1,
+        size_bytes=file[1],
     )
     if memory is not None:
         yield _memory(one, device, memory, end_ns)
@@ -146,7 +152,7 @@ def _memory(one: Drawn, device: int, memory: MemoryForecast, end_ns: int) -> Mem
         step=STEP,
         source=f"a model of memory; nothing was measured (90 % between {_reach(memory.allocated)})",
         categories={name: round(figure.value) for name, figure in memory.categories.items()},
-        how={name: PREDICTED for name in memory.categories},
+        how=dict.fromkeys(memory.categories, PREDICTED),
         peak_bytes=round(memory.allocated.value),
         peak_how=PREDICTED,
         pool_bytes=round(memory.reserved.value),
@@ -168,7 +174,8 @@ def _options(architecture: Architecture, candidate: Candidate) -> dict[str, obje
         "batch": round(candidate.micro_batch * candidate.accumulate * candidate.data),
         "micro_batch": candidate.micro_batch,
         "accumulate": candidate.accumulate,
-        "precision": candidate.numerics.name,
+        "precision": candidate.numerics.compute,
+        "numerics": candidate.numerics.name,
         "checkpointing": candidate.checkpointing,
         "compile": candidate.is_compiled,
     }

@@ -11,10 +11,12 @@ import math
 from dataclasses import dataclass
 
 from meshscope.advisor.candidate import Candidate
+from meshscope.advisor.coverage import NotCovered
 
 MOST_RANKS = 16
 """So many ranks are drawn one by one; of more, the first of each class stands for those that are like it."""
 
+_ENDS_AND_MIDDLE = 3
 _ORDER = ("tensor", "context", "shard", "replicate", "pipeline")
 _SPANS: dict[str, tuple[str, ...]] = {
     **{axis: (axis,) for axis in _ORDER},
@@ -23,6 +25,7 @@ _SPANS: dict[str, tuple[str, ...]] = {
     "shard_context": ("context", "shard"),
     "world": _ORDER,
 }
+_EXPERTS = ("expert", "experts")
 """What a group's name means in axes of the mesh."""
 
 
@@ -38,8 +41,8 @@ class Drawn:
 def drawn(candidate: Candidate, classes: tuple[int, ...], *, most: int = MOST_RANKS) -> tuple[Drawn, ...]:
     """All ranks of the candidate where they are few, else the first rank of every class.
 
-    ``classes`` are the numbers of the classes that were simulated, in order: one for all ranks alike, or one for each
-    stage of the pipeline.
+    ``classes`` are the numbers of the classes that were simulated, in order: one for all ranks alike, one for each
+    stage of the pipeline, or three for its first stage, those between, and its last.
     """
     members = {number: tuple(ranks(candidate, number, classes)) for number in classes}
     if candidate.devices > most:
@@ -49,16 +52,24 @@ def drawn(candidate: Candidate, classes: tuple[int, ...], *, most: int = MOST_RA
 
 
 def ranks(candidate: Candidate, rank_class: int, classes: tuple[int, ...]) -> range:
-    """Of one class: a stage's where there is a class for each stage, else all."""
-    if candidate.pipeline == 1 or len(classes) == 1:
+    """Of one class, which is a stretch of stages. Raises NotCovered where that many classes are no stages' own."""
+    each, stages = candidate.devices // candidate.pipeline, candidate.pipeline
+    at = classes.index(rank_class)
+    if len(classes) == 1:
         return range(candidate.devices)
-    each = candidate.devices // candidate.pipeline
-    stage = classes.index(rank_class)
-    return range(stage * each, stage * each + each)
+    if len(classes) == stages:
+        first, end = at, at + 1
+    elif len(classes) == _ENDS_AND_MIDDLE and stages > _ENDS_AND_MIDDLE:
+        first, end = ((0, 1), (1, stages - 1), (stages - 1, stages))[at]
+    else:
+        raise NotCovered(f"{len(classes)} classes of ranks do not say which of {stages} stages each of them is")
+    return range(first * each, end * each)
 
 
 def group(candidate: Candidate, rank: int, name: str) -> tuple[int, ...]:
     """The ranks that meet this one in a group of that name, in order; all of them where the name says no axes."""
+    if name in _EXPERTS:
+        return _expert_group(candidate, rank)
     along = _SPANS.get(name, _ORDER)
     at, sizes = _coordinates(candidate, rank), _sizes(candidate)
     found = [0]
@@ -67,6 +78,14 @@ def group(candidate: Candidate, rank: int, name: str) -> tuple[int, ...]:
         stride = math.prod(sizes[below] for below in _ORDER[: _ORDER.index(axis)])
         found = [base + place * stride for base in found for place in places]
     return tuple(sorted(found))
+
+
+def _expert_group(candidate: Candidate, rank: int) -> tuple[int, ...]:
+    """Experts are spread over neighbours on the data axes, or over the tensor axis too."""
+    stride = 1 if candidate.is_expert_over_tensor else candidate.tensor
+    block, within = divmod(rank, stride * candidate.expert)
+    first = block * stride * candidate.expert + within % stride
+    return tuple(range(first, first + stride * candidate.expert, stride))
 
 
 def _sizes(candidate: Candidate) -> dict[str, int]:

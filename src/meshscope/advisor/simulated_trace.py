@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -172,7 +173,7 @@ def _phases(sketch: Sketch) -> Iterator[dict[str, Any]]:
             start_ns, end_ns = bounds.get(span.phase, (span.start_ns, span.end_ns))
             bounds[span.phase] = (min(start_ns, span.start_ns), max(end_ns, span.end_ns))
     ordered = sorted(bounds.items(), key=lambda item: item[1])
-    if all(one[1][1] <= other[1][0] for one, other in zip(ordered, ordered[1:], strict=False)):
+    if all(one[1][1] <= other[1][0] for one, other in pairwise(ordered)):
         for name, (start_ns, end_ns) in ordered:
             yield _annotation(f"{name} ({SIMULATED})", start_ns, end_ns, sketch)
 

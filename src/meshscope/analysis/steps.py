@@ -341,7 +341,7 @@ def _profiling(run: Run, series: _Series, is_warm: npt.NDArray[np.bool_], median
         held[entry.first_step] = max(held.get(entry.first_step, 0), entry.start_cost_ns + entry.stop_ns)
     training_ns = int(series.end_ns.max() - series.start_ns.min())
     added_ns = max(0.0, float((profiled - median_ns).sum())) + sum(held.values())
-    is_known = not math.isnan(median_ns) and training_ns > 0
+    is_known = not math.isnan(median_ns) and training_ns > 0 and not run.is_simulated
     return {
         "profiled": len(profiled),
         "profiled_median_ns": profiled_ns,

@@ -54,7 +54,7 @@ def run_lines(run: Run) -> list[str]:
     lines += findings_lines(run)
     lines += _split(breakdown(run), wait)
     lines += device_lines(several_devices(run))
-    lines += _collectives(overlap(run), wait)
+    lines += _collectives(overlap(run), wait, is_simulated=run.is_simulated)
     lines += axes_lines(axes(run), wait)
     lines += pipeline_lines(run)
     lines += [] if run.is_simulated else waiting_lines(run)
@@ -167,10 +167,11 @@ def _plural(word: str, values: Iterable[int]) -> str:
     return f"{word}s" if len(set(values)) > 1 else word
 
 
-def _collectives(found: tuple[CollectiveOverlap, ...], wait: str) -> list[str]:
+def _collectives(found: tuple[CollectiveOverlap, ...], wait: str, *, is_simulated: bool) -> list[str]:
     if not found:
         return []
-    of = "per profiled step and rank" if found[0].steps else "per rank, over whole windows"
+    how = "simulated" if is_simulated else "profiled"
+    of = f"per {how} step and rank" if found[0].steps else "per rank, over whole windows"
     rows = [
         (
             row.name,
@@ -184,7 +185,7 @@ def _collectives(found: tuple[CollectiveOverlap, ...], wait: str) -> list[str]:
         for row in found
     ]
     heading = ("collective", "calls", "ms", "hidden", "exposed ms", f"{wait} ms", "bytes")
-    counted_in = "the profiled steps" if found[0].steps else "whole windows"
+    counted_in = f"the {how} steps" if found[0].steps else "whole windows"
     lines = wrapped(
         f"collectives ({of}; hidden in % of their time; {wait}: {WAIT_WORDS[wait]}, hidden or not; calls in "
         f"{counted_in}, over all ranks):"

@@ -22,6 +22,7 @@ from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.screen import Screen
 
+from meshscope.analysis.simulation import SIMULATED
 from meshscope.errors import MeshscopeError
 from meshscope.recording.clock import Clock
 from meshscope.run import Opening
@@ -171,7 +172,8 @@ def farewell(screen: Watch) -> str:
     folder = printable(str(screen.playback.folder))
     standing = screen.standing
     verdict = printable(standing.comparison.verdict) if standing is not None else ""
-    where = f"Still running: meshscope watch {folder}" if screen.playback.is_running else f"Recorded in {folder}"
+    kept = "Simulated" if screen.scene.overall_mark == SIMULATED else "Recorded"
+    where = f"Still running: meshscope watch {folder}" if screen.playback.is_running else f"{kept} in {folder}"
     return f"{verdict} {where}".strip()
 
 

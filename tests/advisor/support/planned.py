@@ -88,10 +88,7 @@ def time(some: tuple[PredictedSpan, ...], step_ns: int, *, off_frac: float = 0.0
 
 def _ticks(some: list[PredictedSpan], kind: Kind) -> set[int]:
     return {
-        tick
-        for span in some
-        if span.kind == kind
-        for tick in range(span.start_ns // TICK_NS, span.end_ns // TICK_NS)
+        tick for span in some if span.kind == kind for tick in range(span.start_ns // TICK_NS, span.end_ns // TICK_NS)
     }
 
 
@@ -117,8 +114,10 @@ FSDP = """
 """
 
 
-def simulated(strategy: str = "ddp", drawing: str = "", devices: int = 8, **changed: object) -> Simulated:
+def simulated(
+    strategy: str = "ddp", drawing: str = "", devices: int = 8, *, off_frac: float = 0.05, **changed: object
+) -> Simulated:
     drawn = spans(drawing or (DDP if strategy == "ddp" else FSDP))
     end_ns = max(span.end_ns for span in drawn) + TICK_NS
-    forecast = Forecast(memory(30e9 if strategy == "ddp" else 20e9), time(drawn, end_ns))
+    forecast = Forecast(memory(30e9 if strategy == "ddp" else 20e9), time(drawn, end_ns, off_frac=off_frac))
     return Simulated(MODEL, candidate(strategy, devices, **changed), cluster(devices), forecast)

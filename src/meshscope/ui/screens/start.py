@@ -399,6 +399,8 @@ class Start(Screen[None]):
         is_here = number == self.form.recording
         when = (
             "bundled"
+            if shelved.is_bundled and not shelved.is_simulated
+            else "bundled, simulated"
             if shelved.is_bundled
             else time.strftime("%Y-%m-%d %H:%M", time.localtime(shelved.started_unix_ns / 1e9))
         )
