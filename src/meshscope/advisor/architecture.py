@@ -15,6 +15,9 @@ class Architecture:
 
     ``stated_parameters`` is what whoever ran it says (0: not said); parameters are counted from the shape, in
     `parameters`.
+
+    ``kv_rank`` above 0 is multi-head latent attention: keys and values pass a product of that width, queries one of
+    ``query_rank`` (0: none), and a head has ``rope_dim`` dimensions for positions beside its ``head_dim``.
     """
 
     name: str
@@ -36,6 +39,9 @@ class Architecture:
     dense_d_ff: int = 0
     head_dim: int = 0
     stated_parameters: float = 0.0
+    query_rank: int = 0
+    kv_rank: int = 0
+    rope_dim: int = 0
 
     @property
     def attention_width(self) -> int:
@@ -50,8 +56,19 @@ class Architecture:
     @property
     def attention_parameters(self) -> int:
         """Of one layer's projections to queries, keys, values and back."""
+        if self.kv_rank:
+            return self._latent_parameters
         matrices = 2 * self.d_model * self.attention_width + 2 * self.d_model * self.kv_width
         return matrices + (self.attention_width + 2 * self.kv_width + self.d_model if self.has_biases else 0)
+
+    @property
+    def _latent_parameters(self) -> int:
+        """DeepSeek-V2, arXiv 2405.04434, section 2.1; the norms of the narrow products with them."""
+        query_width = self.heads * (self.head_dim + self.rope_dim)
+        narrow = self.d_model * self.query_rank + self.query_rank + self.query_rank * query_width
+        queries = narrow if self.query_rank else self.d_model * query_width
+        keys = self.d_model * (self.kv_rank + self.rope_dim) + self.kv_rank
+        return queries + keys + 2 * self.kv_rank * self.attention_width + self.attention_width * self.d_model
 
     def mlp_parameters(self, d_ff: int) -> int:
         """Of one MLP (or one expert) of this width."""

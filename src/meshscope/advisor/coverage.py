@@ -5,7 +5,7 @@ from __future__ import annotations
 from meshscope.errors import MeshscopeError
 
 
-class NotCovered(MeshscopeError):
+class NotCovered(MeshscopeError):  # noqa: N818 (it is an answer, not a failure)
     """The question lies outside of what is modelled: to abstain beats a wrong number.
 
     ``reason`` says in a sentence what is missing; a row of a table is listed with it, a person sees it beside ``hint``.

@@ -41,7 +41,7 @@ class Question:
     strategies: tuple[str, ...] = ()
     micro_batch: int = 0
     checkpointing: tuple[Checkpointing, ...] = EVERY_CHECKPOINTING
-    is_compiled: bool = False
+    is_compiled: bool = True
     is_flash: bool = True
     most_tensor: int = 0
     multipliers: Multipliers = NEUTRAL

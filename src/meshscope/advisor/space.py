@@ -116,7 +116,7 @@ def _groups(question: Question, data: int, each: int) -> list[int]:
 def _candidate(question: Question, framework: Framework, way: DataWay, degrees: tuple[int, int, int, int]) -> Candidate:
     word, replicas, shard, stage = way
     tensor, pipeline, context, expert = degrees
-    is_megatron = framework == "torch" and stage <= 1 and max(degrees) > 1
+    is_megatron = framework == "torch" and question.is_compiled and (stage == 1 or (not stage and max(degrees) > 1))
     return Candidate(
         strategy=_strategy(framework, word, degrees),
         framework=framework,
@@ -139,7 +139,9 @@ def _candidate(question: Question, framework: Framework, way: DataWay, degrees: 
 
 
 def _stack(question: Question, framework: Framework, stage: int, *, is_megatron: bool) -> str:
-    """The software that people use for it: `stacks` knows its habits."""
+    """The software that people use for it: `stacks` knows its habits. Where kernels are compiled, what Megatron-Core is
+    used for has its fused ones; elsewhere everything is torch's own, so that strategies are compared and not kernels.
+    """
     if framework == "jax":
         return "jax"
     if is_megatron:

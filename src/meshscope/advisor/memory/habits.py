@@ -1,0 +1,75 @@
+"""What the software keeps in memory, beyond what the mathematics asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from meshscope.advisor.architecture import Architecture
+from meshscope.advisor.candidate import Candidate
+
+
+@dataclass(frozen=True)
+class Habits:
+    """``is_fused``: norms and gated MLPs keep no intermediate of their own (Transformer Engine, a compiler).
+    ``recomputes_cheap``: what a compiler computes again in the backward pass rather than keep (norms, activations).
+    ``is_autocast``: the stream between layers stays fp32. ``repeats_kv``: keys and values are copied once per query
+    head. ``keeps_gradients``: gradient buffers live from step to step, else they are made in each backward pass.
+    ``stands_in_gradients``: gradients that were added elsewhere leave a stand-in of the weight's shape.
+    ``gathers_are_kept``: what tensor parallelism gathers before a product is kept for its backward pass.
+    ``has_dropout``: masks of one byte an element. ``is_gated``: as the model's MLPs are.
+    ``activations_least_frac`` and ``activations_most_frac`` bound what is saved per layer, of the estimate.
+    """
+
+    is_fused: bool
+    recomputes_cheap: bool
+    is_autocast: bool
+    repeats_kv: bool
+    keeps_gradients: bool
+    stands_in_gradients: bool
+    gathers_are_kept: bool
+    has_dropout: bool
+    is_gated: bool
+    activations_least_frac: float
+    activations_most_frac: float
+
+
+def is_megatron(candidate: Candidate) -> bool:
+    """Megatron Core, and what is built on it."""
+    return any(name in candidate.stack.lower() for name in ("megatron", "nemo", "bridge"))
+
+
+def is_deepspeed(candidate: Candidate) -> bool:
+    return "deepspeed" in candidate.stack.lower()
+
+
+def is_autocast(candidate: Candidate) -> bool:
+    """torch.autocast over parameters that are whole: FSDP and DeepSpeed cast the weights instead, and with them the
+    stream between layers."""
+    if candidate.framework != "torch" or candidate.zero_stage >= 2 or not candidate.numerics.cast_bytes:
+        return False
+    return not (is_megatron(candidate) or is_deepspeed(candidate))
+
+
+def has_dropout(architecture: Architecture) -> bool:
+    """The models of the time of dropout have biases and no gate (GPT-2, GPT-3, BERT); those since have neither."""
+    return architecture.has_biases and not architecture.is_gated
+
+
+def habits(architecture: Architecture, candidate: Candidate) -> Habits:
+    """Of the stack that the candidate names, or of plain torch or JAX where it names none that is known."""
+    megatron, is_jax = is_megatron(candidate), candidate.framework == "jax"
+    is_compiled = is_jax or (candidate.is_compiled and not megatron)
+    least, most = (0.92, 1.08) if megatron else (0.7, 1.35) if is_jax else (0.8, 1.2)
+    return Habits(
+        is_fused=megatron or is_compiled,
+        recomputes_cheap=is_compiled,
+        is_autocast=is_autocast(candidate),
+        repeats_kv=not (megatron or is_compiled),
+        keeps_gradients=megatron or (candidate.is_bucket_view and not candidate.zero_stage),
+        stands_in_gradients=megatron,
+        gathers_are_kept=not (megatron or is_jax),
+        has_dropout=has_dropout(architecture),
+        is_gated=architecture.is_gated,
+        activations_least_frac=least,
+        activations_most_frac=most,
+    )

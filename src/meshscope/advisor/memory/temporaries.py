@@ -1,0 +1,79 @@
+"""What is alive only while an operation runs."""
+
+from __future__ import annotations
+
+from meshscope.advisor.memory.block import widths
+from meshscope.advisor.memory.parts import Part, number, said
+from meshscope.advisor.memory.place import Place
+from meshscope.advisor.memory.state import Moment, divided
+
+_WORKSPACE = 32 * 2**20
+"""cuBLAS's, one per handle and stream on Hopper and later (torch's CUDABlas.cpp; transformer_engine's base.py has one of
+its own and four more for grouped products)."""
+
+
+def temporaries(place: Place, moment: Moment) -> tuple[Part, ...]:
+    """Of one device at one moment."""
+    parts = [_workspace(place), *_stand_ins(place, moment)]
+    if moment in ("backward", "end"):
+        parts += [*_backward(place), *_score_gradients(place)]
+    if moment == "step":
+        parts += _step(place)
+    return tuple(part for part in parts if part.size_bytes)
+
+
+def _workspace(place: Place) -> Part:
+    many = 6 if place.own.stands_in_gradients else 2
+    words = f"{many} of {said(_WORKSPACE)}"
+    return Part("temporaries", "matrix products' workspace", many * _WORKSPACE, words, 0.2, 2.0)
+
+
+def _stand_ins(place: Place, moment: Moment) -> list[Part]:
+    """Where products add their gradients to an fp32 buffer themselves, autograd still wants a tensor of the weight's
+    shape. Transformer Engine keeps one per shape for good; the output layer's lives while it is used.
+    SOURCE: transformer_engine/pytorch/module/base.py, ``get_dummy_wgrad``; megatron/core/tensor_parallel/layers.py."""
+    if not place.own.stands_in_gradients:
+        return []
+    each = place.candidate.numerics.parameter_bytes
+    shapes = place.share.shapes
+    size = each * shapes
+    words = f"{each:g} B × {number(shapes)} in one weight of each shape = {said(size)}"
+    parts = [Part("temporaries", "stand-ins of gradients", size, words, 0.3, 1.05)]
+    if moment == "head" and place.stage.has_head:
+        head = each * place.architecture.vocab * place.architecture.d_model / place.candidate.tensor
+        parts.append(Part("temporaries", "stand-in of the output layer's gradient", head, f"{each:g} B = {said(head)}"))
+    return parts
+
+
+def _backward(place: Place) -> list[Part]:
+    """Gradients of one layer's widest tensors, beyond what the layer frees meanwhile: of the MLP's first products."""
+    shape, width = place.architecture, widths(place.candidate, place.own)
+    d_ff = shape.d_ff * shape.top_k if place.stage.mixture_layers else shape.dense_d_ff or shape.d_ff
+    products = 2 if shape.is_gated else 1
+    per_token = width.compute * products * d_ff / width.tensor + 2 * width.stream * shape.d_model / width.sequence
+    size = per_token * place.tokens
+    words = f"gradients within a layer: {per_token:,.0f} B × {number(place.tokens)} tokens = {said(size)}"
+    return [Part("temporaries", "gradients within a layer", size, words, 0.6, 1.8)]
+
+
+def _score_gradients(place: Place) -> list[Part]:
+    if place.candidate.is_flash:
+        return []
+    scores = place.architecture.heads * place.candidate.seq_len / place.candidate.tensor
+    size = 4.0 * scores * place.tokens
+    return [Part("temporaries", "gradients of attention's scores", size, f"4 B a score = {said(size)}", 0.5, 2.0)]
+
+
+def _step(place: Place) -> list[Part]:
+    """torch's optimizers over lists of tensors make one temporary as large as a moment; fused ones none.
+    SOURCE: torch/optim/adamw.py, ``_multi_tensor_adamw``."""
+    if place.own.stands_in_gradients or not place.candidate.numerics.optimizer_bytes:
+        return []
+    each = place.candidate.numerics.optimizer_bytes / 2
+    size = each * divided(place, is_sharded=place.candidate.zero_stage >= 1)
+    if place.candidate.framework == "jax":
+        return [Part("temporaries", "updates", 0.0, "updates are fused with the step")]
+    words = f"one moment's size where the optimizer is not fused: {each:g} B a parameter = {said(size)}"
+    return [Part("temporaries", "optimizer's temporary", size, words, 0.0, 1.1)]
+
+

@@ -1,0 +1,399 @@
+"""A model laid over devices, as the ordered operations of one rank of each class.
+
+A class is a stage of the pipeline: its ranks do the same. Layers alike are listed once and counted. What an operation
+costs is said elsewhere; here stand its FLOPs, its bytes, the shapes of its products and the groups of its collectives.
+
+Sources: Megatron-LM (arXiv 2104.04473, 2205.05198: tensor and sequence parallelism), ZeRO (arXiv 1910.02054), PyTorch
+FSDP (arXiv 2304.11277), ring attention (arXiv 2310.01889), FlashAttention (arXiv 2205.14135: backward is five products
+for forward's two), Switch Transformers (arXiv 2101.03961: all-to-alls of experts).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from meshscope.advisor.architecture import Architecture
+from meshscope.advisor.candidate import Candidate
+from meshscope.advisor.constants import PASSES, Passes
+from meshscope.advisor.stacks import Stack, of
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """``kind``: matmul (m × n × k, ``times`` alike), attention (of ``batch`` samples: m heads, n tokens, k the width
+    of a head), memory (``size_bytes`` moved) or a
+    collective (``size_bytes`` of the whole tensor, over ``ranks`` that are ``stride`` apart).
+
+    ``launches`` is how many kernels the host starts for it. ``beside``: it runs on a stream of its own while the next
+    operation computes, and what follows waits for both.
+    """
+
+    name: str
+    kind: str
+    size_bytes: float = 0.0
+    m: int = 0
+    n: int = 0
+    k: int = 0
+    times: int = 1
+    ranks: int = 1
+    stride: int = 1
+    launches: int = 1
+    hidden_frac: float = 0.0
+    beside: bool = False
+    batch: float = 0.0
+    is_causal: bool = True
+    is_backward: bool = False
+
+
+@dataclass(frozen=True)
+class Layer:
+    """``backward`` begins with what is computed again. ``parameters`` are of this rank before data-parallel sharding:
+    shared by all, and of experts (which have data-parallel groups of their own)."""
+
+    name: str
+    forward: tuple[Operation, ...]
+    backward: tuple[Operation, ...]
+    parameters: float
+    expert_parameters: float = 0.0
+
+
+@dataclass(frozen=True)
+class Stage:
+    """``layers`` in order, each with how many there are. ``first`` is the embedding, ``last`` the head and the loss
+    (None where the stage has none). ``handover_bytes`` goes to the next stage, per micro-batch."""
+
+    first: Layer | None
+    layers: tuple[tuple[Layer, int], ...]
+    last: Layer | None
+    handover_bytes: float = 0.0
+
+    @property
+    def parameters(self) -> float:
+        ends = sum(each.parameters for each in (self.first, self.last) if each)
+        return ends + sum(layer.parameters * many for layer, many in self.layers)
+
+    @property
+    def expert_parameters(self) -> float:
+        return sum(layer.expert_parameters * many for layer, many in self.layers)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Distance of neighbours in global rank numbers: tensor varies fastest, then context, data, pipeline."""
+
+    tensor: int
+    context: int
+    shard: int
+    replicate: int
+    pipeline: int
+    expert: int
+
+
+def groups(candidate: Candidate) -> Groups:
+    """Strides of the candidate's process groups."""
+    inner = candidate.tensor * candidate.context
+    expert = 1 if candidate.is_expert_over_tensor else candidate.tensor
+    return Groups(1, candidate.tensor, candidate.tensor, inner * candidate.shard, inner * candidate.data, expert)
+
+
+def stages(architecture: Architecture, candidate: Candidate) -> tuple[Stage, ...]:
+    """The classes that differ, in order: first, middle (where there is one) and last stage, or the only one.
+
+    `stage_counts` says how many there are of each.
+    """
+    return _stages(architecture, _shape_of(candidate))
+
+
+def stage_counts(candidate: Candidate) -> tuple[int, ...]:
+    """How many stages there are of each class that `stages` lists."""
+    if candidate.pipeline == 1:
+        return (1,)
+    return (1, 1) if candidate.pipeline == 2 else (1, candidate.pipeline - 2, 1)
+
+
+def _shape_of(candidate: Candidate) -> Candidate:
+    """Without what operations do not depend on, so that candidates that differ in it share them."""
+    return replace(candidate, strategy="", accumulate=1, schedule="", bucket_bytes=0, prefetch=1, is_overlapped=True)
+
+
+@lru_cache(maxsize=4096)
+def _stages(architecture: Architecture, candidate: Candidate) -> tuple[Stage, ...]:
+    maker = _Maker(architecture, candidate, of(candidate.stack))
+    first, last, kinds = maker.embedding(), maker.head(), maker.layer_kinds()
+    if candidate.pipeline == 1:
+        return (Stage(first, kinds, last),)
+    per_stage = architecture.layers / candidate.pipeline
+    handover = maker.handover_bytes()
+    middle = _portion(kinds, per_stage)
+    ends = (Stage(first, middle, None, handover), Stage(None, middle, last, handover))
+    if candidate.pipeline == 2:
+        return ends
+    return (ends[0], Stage(None, middle, None, handover), ends[1])
+
+
+def _portion(kinds: tuple[tuple[Layer, int], ...], per_stage: float) -> tuple[tuple[Layer, int], ...]:
+    """Layers of one stage: of the most common kind, as many as the fullest stage has."""
+    layer, _ = max(kinds, key=lambda each: each[1])
+    return ((layer, max(1, -int(-per_stage // 1))),)
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """``tokens`` are of one micro-batch on one rank, before tensor parallelism divides anything."""
+
+    model: Architecture
+    laid: Candidate
+    ran: Stack
+
+    @property
+    def tokens(self) -> float:
+        return self.laid.micro_batch * self.laid.seq_len / self.laid.context
+
+    @property
+    def element_bytes(self) -> float:
+        return 4.0 if self.laid.numerics.compute in ("fp32", "tf32") else 2.0
+
+    @property
+    def passes(self) -> Passes:
+        fusion = "compiled" if self.laid.is_compiled and self.ran.fusion == "eager" else self.ran.fusion
+        return PASSES[fusion]
+
+    @property
+    def spread_tokens(self) -> float:
+        """Tokens that a rank's element-wise work between the tensor-parallel regions sees."""
+        return self.tokens / (self.laid.tensor if self.laid.is_sequence_parallel else 1)
+
+    def product(self, name: str, n: float, k: float, *, tokens: float = 0.0, times: int = 1) -> Operation:
+        m = max(1, round(tokens or self.tokens))
+        return Operation(name, "matmul", m=m, n=max(1, round(n)), k=max(1, round(k)), times=times)
+
+    def moved(self, name: str, elements: float, launches: int) -> Operation:
+        return Operation(name, "memory", size_bytes=elements * self.element_bytes, launches=launches)
+
+    # ---- layers
+
+    def layer_kinds(self) -> tuple[tuple[Layer, int], ...]:
+        mixture = self.model.mixture_layers
+        plain = self.model.layers - mixture
+        kinds = [(self.layer(is_dense=True), plain)] if plain else []
+        return (*kinds, (self.layer(is_dense=False), mixture)) if mixture else tuple(kinds)
+
+    def layer(self, *, is_dense: bool) -> Layer:
+        half = self.attention_block()
+        other = self.dense_block() if is_dense else self.mixture_block()
+        forward = (*half, *other)
+        return Layer(
+            "layer" if is_dense else "mixture layer",
+            forward,
+            (*self.again(forward), *self.reversed(forward)),
+            self.layer_parameters(is_dense=is_dense),
+            0.0 if is_dense else self.expert_parameters(),
+        )
+
+    def attention_block(self) -> tuple[Operation, ...]:
+        model, t = self.model, self.laid.tensor
+        width, narrow = model.attention_width / t, model.kv_width / t
+        passes = self.passes
+        yield_ = [
+            self.moved(
+                "norm and residual", passes.width / 2 * model.d_model * self.spread_tokens, passes.launches // 2
+            ),
+            *self.enter_tensor(),
+            self.product("query, key, value", width + 2 * narrow, model.d_model),
+            self.moved("positions", passes.heads * (width + 2 * narrow) * self.tokens, passes.launches // 4),
+            *self.ring(),
+            *self.scores(),
+            self.product("attention out", model.d_model, width),
+            *self.leave_tensor(),
+        ]
+        return tuple(yield_)
+
+    def scores(self) -> tuple[Operation, ...]:
+        """Attention of queries and keys: one kernel, or with the scores in memory."""
+        model, laid = self.model, self.laid
+        heads = model.heads / laid.tensor
+        head = max(1, round(model.attention_width / model.heads))
+        if laid.is_flash:
+            batch = laid.micro_batch / laid.context
+            many, m = (heads, 1) if heads < 1 else (1.0, round(heads))
+            return (Operation("attention", "attention", m=m, n=laid.seq_len, k=head, batch=batch * many,
+                              is_causal=model.is_causal),)  # fmt: skip
+        scores = self.tokens * laid.seq_len * heads
+        many = max(1, round(laid.micro_batch * heads))
+        rows = max(1, round(laid.seq_len / laid.context))
+        return (
+            Operation("scores", "matmul", m=rows, n=laid.seq_len, k=head, times=many),
+            self.moved("softmax", self.passes.scores * scores, 4),
+            Operation("scores times values", "matmul", m=rows, n=head, k=laid.seq_len, times=many),
+        )
+
+    def dense_block(self) -> tuple[Operation, ...]:
+        model, t, passes = self.model, self.laid.tensor, self.passes
+        d_ff = (model.dense_d_ff or model.d_ff) / t
+        wide = 2 * d_ff if model.is_gated else d_ff
+        return (
+            self.moved(
+                "norm and residual", passes.width / 2 * model.d_model * self.spread_tokens, passes.launches // 2
+            ),
+            *self.enter_tensor(),
+            self.product("MLP up", wide, model.d_model),
+            self.moved("activation", (passes.gated if model.is_gated else passes.plain) * d_ff * self.tokens, 2),
+            self.product("MLP down", model.d_model, d_ff),
+            *self.leave_tensor(),
+        )
+
+    def mixture_block(self) -> tuple[Operation, ...]:
+        model, laid, passes = self.model, self.laid, self.passes
+        t = 1 if laid.is_expert_over_tensor else laid.tensor
+        # Tokens that experts see on this rank: under tensor parallelism each rank routes its part of the sequence.
+        routed = self.tokens / laid.tensor * model.top_k
+        own = max(1, round(model.experts / laid.expert))
+        each = max(1.0, routed * (1 if laid.is_expert_over_tensor else laid.tensor) / own)
+        d_ff = model.d_ff / t
+        wide = 2 * d_ff if model.is_gated else d_ff
+        seen = each * own
+        exchange = () if laid.expert == 1 else (self.exchange(routed),)
+        shared = self.shared_experts() if model.shared_experts else ()
+        return (
+            self.moved(
+                "norm and residual", passes.width / 2 * model.d_model * self.spread_tokens, passes.launches // 2
+            ),
+            self.product("router", model.experts, model.d_model, tokens=self.spread_tokens),
+            self.moved("sorting by expert", passes.routing * model.d_model * routed, 12),
+            *shared,
+            *exchange,
+            self.product("experts up", wide, model.d_model, tokens=each, times=own),
+            self.moved("activation", (passes.gated if model.is_gated else passes.plain) * d_ff * seen, 2),
+            self.product("experts down", model.d_model, d_ff, tokens=each, times=own),
+            *exchange,
+        )
+
+    def shared_experts(self) -> tuple[Operation, ...]:
+        model, t = self.model, self.laid.tensor
+        d_ff = model.d_ff * model.shared_experts / t
+        wide = 2 * d_ff if model.is_gated else d_ff
+        return (
+            self.product("shared experts up", wide, model.d_model),
+            self.product("shared experts down", model.d_model, d_ff),
+        )
+
+    # ---- communication inside a layer
+
+    def enter_tensor(self) -> tuple[Operation, ...]:
+        if self.laid.tensor == 1 or not self.laid.is_sequence_parallel:
+            return ()
+        return (self.tensor_collective("all_gather"),)
+
+    def leave_tensor(self) -> tuple[Operation, ...]:
+        if self.laid.tensor == 1:
+            return ()
+        return (self.tensor_collective("reduce_scatter" if self.laid.is_sequence_parallel else "all_reduce"),)
+
+    def tensor_collective(self, kind: str) -> Operation:
+        size = self.tokens * self.model.d_model * self.element_bytes
+        return Operation(
+            "tensor", kind, size_bytes=size, ranks=self.laid.tensor, hidden_frac=self.ran.hides_tensor_frac
+        )
+
+    def ring(self) -> tuple[Operation, ...]:
+        """Keys and values of the other ranks, beside attention to those at hand."""
+        laid = self.laid
+        if laid.context == 1:
+            return ()
+        size = 2 * self.tokens * laid.context * self.model.kv_width / laid.tensor * self.element_bytes
+        return (
+            Operation("context", "all_gather", size_bytes=size, ranks=laid.context, stride=laid.tensor, beside=True),
+        )
+
+    def exchange(self, routed: float) -> Operation:
+        size = routed * self.model.d_model * self.element_bytes
+        return Operation(
+            "experts", "all_to_all", size_bytes=size, ranks=self.laid.expert, stride=groups(self.laid).expert
+        )
+
+    def handover_bytes(self) -> float:
+        return self.spread_tokens * self.model.d_model * self.element_bytes
+
+    # ---- backward
+
+    def again(self, forward: tuple[Operation, ...]) -> tuple[Operation, ...]:
+        """What is computed a second time, so that it need not be kept."""
+        if self.laid.checkpointing == "none":
+            return ()
+        if self.laid.checkpointing == "full":
+            return forward
+        share = self.ran.selective_recompute_frac
+        work = [each for each in forward if each.kind in ("matmul", "memory") and not each.name.startswith("score")]
+        scores = [each for each in forward if each.name in ("scores", "softmax", "scores times values")]
+        return (*(_share(each, share) for each in work if share), *scores)
+
+    def reversed(self, forward: tuple[Operation, ...]) -> tuple[Operation, ...]:
+        return tuple(grad for each in reversed(forward) for grad in self.gradient(each))
+
+    def gradient(self, each: Operation) -> tuple[Operation, ...]:
+        """What the backward pass does for one operation of the forward pass."""
+        if each.kind == "matmul":
+            by_input = replace(each, name=f"{each.name}, by input", n=each.k, k=each.n)
+            by_weight = replace(each, name=f"{each.name}, by weight", m=each.k, n=each.n, k=each.m)
+            return (by_input, by_weight)
+        if each.kind == "attention":
+            return (replace(each, is_backward=True),)
+        if each.kind == "memory":
+            return (replace(each, size_bytes=self.passes.backward * each.size_bytes, launches=2 * each.launches),)
+        turned = {"all_gather": "reduce_scatter", "reduce_scatter": "all_gather"}
+        if each.name == "context":
+            return (replace(each, size_bytes=2 * each.size_bytes),)
+        if each.name == "tensor" and each.kind == "all_gather":
+            # The input is gathered once more for the product by weight, beside the product by input.
+            return (replace(each, beside=True), replace(each, kind="reduce_scatter"))
+        return (replace(each, kind=turned.get(each.kind, each.kind)),)
+
+    # ---- parameters
+
+    def layer_parameters(self, *, is_dense: bool) -> float:
+        model, t = self.model, self.laid.tensor
+        own = model.attention_parameters / t + model.norm_parameters
+        if is_dense:
+            return own + model.mlp_parameters(model.dense_d_ff or model.d_ff) / t
+        shared = model.shared_experts * model.mlp_parameters(model.d_ff) / t
+        return own + shared + model.experts * model.d_model
+
+    def expert_parameters(self) -> float:
+        t = 1 if self.laid.is_expert_over_tensor else self.laid.tensor
+        return self.model.experts * self.model.mlp_parameters(self.model.d_ff) / self.laid.expert / t
+
+    # ---- both ends
+
+    def embedding(self) -> Layer:
+        model = self.model
+        table = (model.vocab / self.laid.tensor + model.positions) * model.d_model
+        forward = [self.moved("embedding", 4 * model.d_model * self.tokens, 3)]
+        if self.laid.tensor > 1:
+            forward.append(self.tensor_collective("reduce_scatter" if self.laid.is_sequence_parallel else "all_reduce"))
+        written = model.vocab / self.laid.tensor * model.d_model * (4 / self.element_bytes)
+        backward = (self.moved("embedding", 4 * model.d_model * self.tokens + written, 4),)
+        return Layer("embedding", tuple(forward), backward, table)
+
+    def head(self) -> Layer:
+        model, laid = self.model, self.laid
+        wide = model.vocab / laid.tensor
+        product = self.product("head", wide, model.d_model)
+        logits = wide * self.tokens
+        loss = self.moved("loss", self.passes.logits * logits * 2 / self.element_bytes, 6)
+        norm = self.moved("norm", self.passes.width / 4 * model.d_model * self.spread_tokens, 2)
+        forward = (norm, *self.enter_tensor(), product, loss)
+        backward = (
+            self.moved("loss", self.passes.logits * logits * 2 / self.element_bytes, 6),
+            *self.gradient(product),
+            *self.leave_tensor(),
+            self.moved("norm", self.passes.width / 2 * model.d_model * self.spread_tokens, 4),
+        )
+        tied = model.is_tied and laid.pipeline == 1
+        return Layer("head", forward, backward, 0.0 if tied else wide * model.d_model)
+
+
+def _share(each: Operation, share: float) -> Operation:
+    if each.kind == "memory":
+        return replace(each, size_bytes=each.size_bytes)
+    return replace(each, m=max(1, round(each.m * share)))
