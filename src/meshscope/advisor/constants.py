@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -40,14 +41,14 @@ PASSES = {
 
 @dataclass(frozen=True)
 class Speed:
-    """What a stack makes of a device, beside the bare costs of operations: factors on durations (``matmul``,
-    ``attention``, ``memory_bound``, ``collective``; ``wide_matmul`` of products that stay in bf16 where others go fp8),
-    ``launch_s`` of the host per kernel, ``contention`` of compute beside a collective, ``tail_s`` per step beside the
-    model, ``jitter_frac`` of a step by which the slowest of n ranks is late, times √(2 ln n); ``spread_frac`` is the
-    half width of the interval that 90 % of runs lie in."""
+    """What a stack makes of a device, beside the bare costs of operations: factors on durations (``matmul``, ``narrow``
+    of products in fp8 or fp4, ``attention``, ``memory_bound``, ``collective``, ``optimizer``), ``launch_s`` of the host
+    per kernel, ``contention`` of compute beside a collective, ``tail_s`` per step beside the model, ``jitter_frac`` of a
+    step by which the slowest of n ranks is late, times √(2 ln n); ``spread_frac`` is the half width of the interval that
+    90 % of runs lie in."""
 
     matmul: float = 1.0
-    wide_matmul: float = 1.0
+    narrow: float = 1.0
     attention: float = 1.0
     memory_bound: float = 1.0
     collective: float = 1.0
@@ -59,6 +60,48 @@ class Speed:
     spread_frac: float = 0.15
 
 
-def speed(family: str, device: str) -> Speed:
-    """Of a family of stacks on a family of devices."""
-    return Speed()
+PRIORS = {
+    "matmul": 1.1,
+    "narrow": 1.2,
+    "attention": 1.1,
+    "memory_bound": 1.1,
+    "collective": 1.0,
+    "optimizer": 1.0,
+    "launch_s": 4e-6,
+    "contention": 1.1,
+    "tail_s": 0.008,
+    "jitter_frac": 0.004,
+}
+"""Where nothing was fitted: what is expected before any run is seen."""
+
+FITTED: dict[str, float] = {
+    "stack.xla.tail_s": 0.2,
+}
+"""``all``, ``device.FAMILY`` and ``stack.FAMILY``, each with the constant's name: factors that multiply."""
+
+
+def speed(stack: str, device: str, fitted: Mapping[str, float] = FITTED) -> Speed:
+    """Of a family of stacks on a family of devices: the prior times what was fitted of all, the device and the stack. A
+    family that nothing was fitted to has the others' constants."""
+    found = {
+        name: prior
+        * fitted.get(f"all.{name}", 1.0)
+        * fitted.get(f"device.{device}.{name}", 1.0)
+        * fitted.get(f"stack.{stack}.{name}", 1.0)
+        for name, prior in PRIORS.items()
+    }
+    return Speed(**found, spread_frac=0.15)
+
+
+ASSUMED_SPREAD_FRAC = {
+    "shape": 0.2,
+    "layout": 0.4,
+    "micro-batch": 0.08,
+    "checkpointing": 0.1,
+    "network": 0.1,
+    "virtual stages": 0.08,
+    "zero stage": 0.1,
+    "precision": 0.2,
+    "vocabulary": 0.05,
+}
+"""By how much a step may take longer for what its row does not state, by what `published` had to assume."""

@@ -179,11 +179,14 @@ def _link(entry: LinkEntry) -> Link:
         bytes_per_s=entry.bytes_per_s.value,
         latency_s=entry.latency_s.value,
         measured_bus_bytes_per_s=_values(entry.bus),
-        has_multicast=entry.has_multicast,
+        has_multicast=entry.multicast_from > 0,
         sources=_sources(entry),
         kind="mesh" if entry.is_mesh else "torus" if entry.axes else "switch",
         axes=entry.axes,
         ring=entry.ring,
+        multicast_from=entry.multicast_from,
+        half_bytes=_value(entry.half_bytes),
+        power=entry.power.value if entry.power else 1.0,
     )
 
 
@@ -212,6 +215,8 @@ def _network(text: str, known: Entries) -> Link:
         sources=_sources(entry) | {"bytes_per_s": f"datasheet: {gbit:g} Gbit/s per device"},
         kind="network",
         efficiency=entry.efficiency.value,
+        half_bytes=_value(entry.half_bytes),
+        power=entry.power.value if entry.power else 1.0,
     )
 
 

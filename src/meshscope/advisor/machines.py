@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from meshscope.advisor.cells import number, text, whole
-from meshscope.advisor.cluster import Cluster
+from meshscope.advisor.cluster import Cluster, DeviceSpec
 from meshscope.advisor.coverage import NotCovered
-from meshscope.advisor.hardware import cluster
+from meshscope.advisor.hardware import cluster, device
 from meshscope.errors import InputError
 
 
@@ -42,3 +42,11 @@ def _per_node(row: Mapping[str, str], devices: int) -> int:
     if not said:
         said = devices if text(row, "gpu").upper().startswith("TPU") else 8
     return max(1, min(said, devices))
+
+
+def device_of(row: Mapping[str, str], folder: Path | None = None) -> DeviceSpec:
+    """The product alone. Raises NotCovered for one that nobody described."""
+    try:
+        return device(text(row, "gpu"), folder)
+    except InputError as error:
+        raise NotCovered(f"no description of the device {text(row, 'gpu')}") from error

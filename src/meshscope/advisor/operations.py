@@ -164,6 +164,15 @@ class _Maker:
         """Tokens that a rank's element-wise work between the tensor-parallel regions sees."""
         return self.tokens / (self.laid.tensor if self.laid.is_sequence_parallel else 1)
 
+    @property
+    def is_narrow(self) -> bool:
+        return self.laid.numerics.compute in ("fp8", "fp4")
+
+    def cast(self, elements: float) -> tuple[Operation, ...]:
+        """Before products in fp8: what is read in 16 bits is written in 8, and once more turned for the product by
+        weight (Transformer Engine; Hopper's fp8 products take one layout only)."""
+        return (Operation("cast", "memory", size_bytes=4.0 * elements, launches=2),) if self.is_narrow else ()
+
     def product(self, name: str, n: float, k: float, *, tokens: float = 0.0, times: int = 1) -> Operation:
         m = max(1, round(tokens or self.tokens))
         return Operation(name, "matmul", m=m, n=max(1, round(n)), k=max(1, round(k)), times=times)
@@ -200,10 +209,12 @@ class _Maker:
                 "norm and residual", passes.width / 2 * model.d_model * self.spread_tokens, passes.launches // 2
             ),
             *self.enter_tensor(),
+            *self.cast(model.d_model * self.tokens),
             self.product("query, key, value", width + 2 * narrow, model.d_model),
             self.moved("positions", passes.heads * (width + 2 * narrow) * self.tokens, passes.launches // 4),
             *self.ring(),
             *self.scores(),
+            *self.cast(width * self.tokens),
             self.product("attention out", model.d_model, width),
             *self.leave_tensor(),
         ]
@@ -237,8 +248,10 @@ class _Maker:
                 "norm and residual", passes.width / 2 * model.d_model * self.spread_tokens, passes.launches // 2
             ),
             *self.enter_tensor(),
+            *self.cast(model.d_model * self.tokens),
             self.product("MLP up", wide, model.d_model),
             self.moved("activation", (passes.gated if model.is_gated else passes.plain) * d_ff * self.tokens, 2),
+            *self.cast(d_ff * self.tokens),
             self.product("MLP down", model.d_model, d_ff),
             *self.leave_tensor(),
         )
@@ -263,8 +276,10 @@ class _Maker:
             self.moved("sorting by expert", passes.routing * model.d_model * routed, 12),
             *shared,
             *exchange,
+            *self.cast(model.d_model * seen),
             self.product("experts up", wide, model.d_model, tokens=each, times=own),
             self.moved("activation", (passes.gated if model.is_gated else passes.plain) * d_ff * seen, 2),
+            *self.cast(d_ff * seen),
             self.product("experts down", model.d_model, d_ff, tokens=each, times=own),
             *exchange,
         )
@@ -339,6 +354,8 @@ class _Maker:
             return (by_input, by_weight)
         if each.kind == "attention":
             return (replace(each, is_backward=True),)
+        if each.name == "cast":
+            return (each,)
         if each.kind == "memory":
             return (replace(each, size_bytes=self.passes.backward * each.size_bytes, launches=2 * each.launches),)
         turned = {"all_gather": "reduce_scatter", "reduce_scatter": "all_gather"}
@@ -378,8 +395,10 @@ class _Maker:
     def head(self) -> Layer:
         model, laid = self.model, self.laid
         wide = model.vocab / laid.tensor
-        product = self.product("head", wide, model.d_model)
-        logits = wide * self.tokens
+        # Encoders predict what was masked, 15 % of the tokens (BERT, arXiv 1810.04805).
+        seen = self.tokens * (1.0 if model.is_causal else 0.15)
+        product = self.product("head", wide, model.d_model, tokens=seen)
+        logits = wide * seen
         loss = self.moved("loss", self.passes.logits * logits * 2 / self.element_bytes, 6)
         norm = self.moved("norm", self.passes.width / 4 * model.d_model * self.spread_tokens, 2)
         forward = (norm, *self.enter_tensor(), product, loss)

@@ -11,25 +11,28 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 
-@dataclass(frozen=True)
-class Slot:
-    """One micro-batch's forward or backward of one of a stage's chunks."""
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One micro-batch's forward or backward of one of a stage's chunks. ``needs`` is the place in the list of what it
+    waits for (-1: nothing), ``is_handed`` whether that comes from another stage."""
 
     stage: int
     chunk: int
     micro_batch: int
     is_forward: bool
-    start_s: float
-    end_s: float
+    needs: int
+    is_handed: bool
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """``end_s`` of the last stage to end; ``bubble_s`` how long each stage stands still."""
+    """``end_s`` of the last stage to end; ``bubble_s`` how long each stage stands still. ``events`` and when each ended
+    are those that were played."""
 
     end_s: float
     bubble_s: tuple[float, ...]
-    slots: tuple[Slot, ...] = ()
+    events: tuple[Event, ...] = ()
+    ended_s: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ def schedule(durations: Durations, micro_batches: int, virtual: int = 1, *, is_f
     virtual = virtual if micro_batches % stages == 0 else 1
     full = micro_batches
     if is_folded:
-        few = 3 * stages
+        few = 2 * stages
         full = min(micro_batches, few + (micro_batches - few) % stages if micro_batches > few else micro_batches)
     played = _played(durations, full, virtual)
     more = (micro_batches - full) * virtual
@@ -92,52 +95,60 @@ def _place(number: int, stages: int, virtual: int, *, is_forward: bool) -> tuple
 
 def _played(durations: Durations, micro_batches: int, virtual: int) -> Schedule:
     stages = len(durations.forward_s)
+    events = _events(stages, micro_batches, virtual)
+    took = (durations.backward_s, durations.forward_s)
+    handover_s = durations.handover_s
+    clock, idle = [0.0] * stages, [0.0] * stages
+    ends: list[float] = []
+    for event in events:
+        stage, needs = event.stage, event.needs
+        start = clock[stage]
+        if needs >= 0:
+            ready = ends[needs] + (handover_s if event.is_handed else 0.0)
+            if ready > start:
+                idle[stage] += ready - start
+                start = ready
+        end = start + took[event.is_forward][stage]
+        ends.append(end)
+        clock[stage] = end
+    end_s = max(clock)
+    bubbles = tuple(end_s - at + waited for at, waited in zip(clock, idle, strict=True))
+    return Schedule(end_s, bubbles, tuple(events), tuple(ends))
+
+
+@lru_cache(maxsize=128)
+def _events(stages: int, micro_batches: int, virtual: int) -> tuple[Event, ...]:
+    """All of a schedule, each after what it needs and in its stage's own order."""
     orders = [_order(stages, stage, micro_batches, virtual) for stage in range(stages)]
-    # When each forward and backward ended, by (global chunk, micro-batch).
-    done: tuple[dict[tuple[int, int], float], dict[tuple[int, int], float]] = ({}, {})
-    at, clock, idle = [0] * stages, [0.0] * stages, [0.0] * stages
-    slots: list[Slot] = []
+    done: dict[tuple[int, int, bool], int] = {}
+    at = [0] * stages
+    events: list[Event] = []
     left = stages * micro_batches * virtual * 2
-    while left:
-        before = left
+    while len(events) < left:
+        before = len(events)
         for stage in range(stages):
             order = orders[stage]
             while at[stage] < len(order):
                 chunk, micro, is_forward = order[at[stage]]
-                ready = _ready(done, stage, chunk, micro, stages, virtual, durations.handover_s, is_forward=is_forward)
-                if ready is None:
+                needs, is_handed = _need(stage, chunk, stages, virtual, is_forward=is_forward)
+                index = -1 if needs is None else done.get((needs[0], micro, needs[1]), -2)
+                if index == -2:
                     break
-                start = max(clock[stage], ready)
-                idle[stage] += start - clock[stage]
-                end = start + (durations.forward_s if is_forward else durations.backward_s)[stage]
-                done[0 if is_forward else 1][chunk * stages + stage, micro] = end
-                slots.append(Slot(stage, chunk, micro, is_forward, start, end))
-                clock[stage], left, at[stage] = end, left - 1, at[stage] + 1
-        if left == before:
+                done[chunk * stages + stage, micro, is_forward] = len(events)
+                events.append(Event(stage, chunk, micro, is_forward, index, is_handed))
+                at[stage] += 1
+        if len(events) == before:
             raise AssertionError("a pipeline's schedule waits for itself")
-    end_s = max(clock)
-    return Schedule(end_s, tuple(end_s - c + i for c, i in zip(clock, idle, strict=True)), tuple(slots))
+    return tuple(events)
 
 
-def _ready(
-    done: tuple[dict[tuple[int, int], float], dict[tuple[int, int], float]],
-    stage: int,
-    chunk: int,
-    micro: int,
-    stages: int,
-    virtual: int,
-    handover_s: float,
-    *,
-    is_forward: bool,
-) -> float | None:
-    """When what it needs is there; None where that has not been played yet."""
+def _need(
+    stage: int, chunk: int, stages: int, virtual: int, *, is_forward: bool
+) -> tuple[tuple[int, bool] | None, bool]:
+    """Which place's forward or backward must be over, and whether its result comes from another stage."""
     place = chunk * stages + stage
     if is_forward:
-        if place == 0:
-            return 0.0
-        ended = done[0].get((place - 1, micro))
-    elif place == stages * virtual - 1:
-        return done[0].get((place, micro))
-    else:
-        ended = done[1].get((place + 1, micro))
-    return None if ended is None else ended + handover_s
+        return (None, False) if place == 0 else ((place - 1, True), stages > 1)
+    if place == stages * virtual - 1:
+        return (place, True), False
+    return (place + 1, False), stages > 1

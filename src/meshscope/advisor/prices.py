@@ -47,7 +47,7 @@ class Prices:
         is_wide = self.compute in ("fp8", "fp4") and each.name.startswith(("head", "score", "router"))
         compute = "bf16" if is_wide else self.compute
         one_s = _matmul(self.cluster, each.m, each.n, each.k, compute).value
-        slow = self.speed.matmul if compute == self.compute or not is_wide else self.speed.wide_matmul
+        slow = self.speed.narrow if compute in ("fp8", "fp4") else self.speed.matmul
         return one_s * each.times * slow * self.multipliers.matmul
 
     def collective_s(self, kind: str, size_bytes: float, ranks: int, stride: int) -> float:

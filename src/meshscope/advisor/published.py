@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from meshscope.advisor import shapes
@@ -18,10 +18,12 @@ from meshscope.advisor.candidate import Candidate, Checkpointing
 from meshscope.advisor.cells import flag, number, text, whole
 from meshscope.advisor.cluster import Cluster
 from meshscope.advisor.coverage import NotCovered
+from meshscope.advisor.forecast import Fit
 from meshscope.advisor.layouts import Layout, layout
 from meshscope.advisor.machines import machine
+from meshscope.advisor.memory import memory
 from meshscope.advisor.precisions import precision
-from meshscope.advisor.stacks import Stack, stack
+from meshscope.advisor.stacks import Stack, of, stack
 
 MEASURED = (
     "step_time_s",
@@ -64,11 +66,13 @@ def published(row: Row, folder: Path | None = None) -> Published:
     row = unmeasured(row)
     _refuse(row)
     assumed: list[str] = []
-    ran = stack(text(row, "framework"), text(row, "software_notes"), text(row, "compile"), text(row, "published_date"))
+    ran = _stack(row)
     model = _architecture(row, assumed)
     laid = layout(row, ran, assumed)
     cluster = machine(row, laid.devices, assumed, folder)
     candidate = _candidate(row, ran, laid, model, assumed)
+    if "checkpointing" in assumed:
+        candidate = _kept_as_fits(model, candidate, cluster)
     if candidate.devices != cluster.devices:
         raise NotCovered(f"its degrees multiply to {candidate.devices}, but it ran on {cluster.devices} devices")
     return Published(text(row, "run_id"), text(row, "source_key"), model, candidate, cluster, tuple(assumed))
@@ -77,14 +81,34 @@ def published(row: Row, folder: Path | None = None) -> Published:
 _OTHER_WORK = r"\blora\b|\bsft\b|lora_sft|qlora|\bpeft\b|fine.?tun|\bdpo\b|\brlhf\b|\bgrpo\b"
 
 
+def is_pretraining(row: Row) -> bool:
+    """Whether every parameter is trained on whole samples, as far as the row says."""
+    said = " ".join(text(row, name) for name in ("quality_flag", "strategy", "model", "other_opts", "notes", "task"))
+    return not re.search(_OTHER_WORK, said.lower())
+
+
 def _refuse(row: Row) -> None:
     """Work that is no pre-training of a transformer."""
-    said = " ".join(text(row, name) for name in ("quality_flag", "strategy", "model", "other_opts", "notes", "task"))
-    if re.search(_OTHER_WORK, said.lower()):
+    if not is_pretraining(row):
         raise NotCovered("fine-tuning with adapters or packed samples does other work per token than pre-training")
     arch = text(row, "arch").lower()
     if re.match(r"vision|encdec|diffusion|conv|other|multimodal|rnn", arch):
         raise NotCovered(f"{text(row, 'model') or 'the model'} is no plain transformer ({arch})")
+
+
+def _stack(row: Row) -> Stack:
+    words = (text(row, name) for name in ("framework", "software_notes", "compile", "published_date", "other_opts"))
+    return stack(*words)
+
+
+def model_of(row: Row) -> Architecture:
+    """The row's model. Raises NotCovered where its shape cannot be told."""
+    return _architecture(row, [])
+
+
+def compute_of(row: Row) -> str:
+    """What the row multiplies in."""
+    return precision(row, _stack(row), 0, []).compute
 
 
 def _architecture(row: Row, assumed: list[str]) -> Architecture:
@@ -165,6 +189,21 @@ def _candidate(row: Row, ran: Stack, laid: Layout, model: Architecture, assumed:
         reshards=laid.zero_stage == 3,
         is_bucket_view=ran.is_bucket_view,
     )
+
+
+def _kept_as_fits(model: Architecture, candidate: Candidate, cluster: Cluster) -> Candidate:
+    """As people do it: nothing is computed twice that fits."""
+    for kept in _LADDER:
+        tried = replace(candidate, checkpointing=kept)
+        try:
+            if memory(model, tried, cluster).fit != Fit.DOES_NOT:
+                return tried
+        except NotCovered:
+            return candidate
+    return replace(candidate, checkpointing="selective" if of(candidate.stack).is_megatron else "full")
+
+
+_LADDER: tuple[Checkpointing, ...] = ("none", "selective")
 
 
 def _is_early(row: Row) -> bool:

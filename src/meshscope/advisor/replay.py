@@ -10,8 +10,10 @@ A piece of work on the compute lane takes longer while a collective is under way
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass, field
+from functools import cached_property
 
 COMPUTE, HOST = "compute", "host"
 
@@ -40,12 +42,29 @@ class Piece:
     group: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Repeat:
-    """``body`` ``times`` over. ``lanes`` and ``signals`` of the body are found once, for speed."""
+    """``body`` ``times`` over."""
 
     body: tuple[Piece | Repeat, ...]
     times: int = 1
+
+    @cached_property
+    def lanes(self) -> frozenset[str]:
+        """That the body has work on."""
+        own = {each.lane for each in self.body if isinstance(each, Piece)}
+        host = {HOST} if any(each.host_s for each in self.body if isinstance(each, Piece)) else set()
+        return frozenset(own | host).union(*(each.lanes for each in self.body if isinstance(each, Repeat)))
+
+    @cached_property
+    def reads(self) -> dict[str, int]:
+        """The signals that the body waits for, and how far back."""
+        found: dict[str, int] = {}
+        for each in self.body:
+            pairs = each.waits if isinstance(each, Piece) else each.reads.items()
+            for name, lag in pairs:
+                found[name] = max(lag, found.get(name, 0))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,32 +104,30 @@ def play(program: Repeat, *, contention: float = 1.0, is_folded: bool = True, is
 
 
 def _repeat(clocks: Clocks, node: Repeat, *, is_folded: bool) -> None:
-    move: float | None = None
+    move = math.nan
+    is_watched = is_folded and node.times > 3
     for number in range(node.times):
-        start = _state(clocks) if is_folded and node.times > 3 else None
-        totals = _totals(clocks) if start is not None else None
+        if is_watched:
+            start, totals = _state(clocks, node), _totals(clocks)
         for each in node.body:
             if isinstance(each, Piece):
                 _piece(clocks, each)
             else:
                 _repeat(clocks, each, is_folded=is_folded)
-        if start is None or totals is None:
-            continue
-        moved = _moved(start, _state(clocks))
-        if moved is not None and move is not None and _is_close(moved, move):
-            _skip(clocks, moved, totals, node.times - number - 1)
-            return
-        move = moved
+        if is_watched:
+            moved = _moved(start, _state(clocks, node))
+            if _is_close(moved, move):
+                _skip(clocks, node, moved, totals, node.times - number - 1)
+                return
+            move = moved
 
 
-def _state(clocks: Clocks) -> dict[str, float]:
-    state = dict(clocks.lanes)
-    for name, values in clocks.signals.items():
-        for lag, value in enumerate(values):
-            state[f"{name}\0{lag}"] = value
-    for name, intervals in clocks.recent.items():
-        if intervals:
-            state[f"{name}\0\0"] = intervals[-1][0]
+def _state(clocks: Clocks, node: Repeat) -> list[float]:
+    """Every clock that the body reads or moves; NaN where there is none yet."""
+    state = [clocks.lanes.get(lane, math.nan) for lane in node.lanes]
+    for name, lag in node.reads.items():
+        values = clocks.signals.get(name, ())
+        state += [values[back] if back < len(values) else math.nan for back in range(lag + 1)]
     return state
 
 
@@ -122,20 +139,22 @@ def _is_close(left: float, right: float) -> bool:
     return abs(left - right) <= _SAME * max(abs(left), abs(right), 1e-12)
 
 
-def _moved(before: dict[str, float], after: dict[str, float]) -> float | None:
-    """By how much all clocks moved, if by the same; those that did not move at all are nobody's."""
-    if before.keys() != after.keys():
-        return None
-    moves = [after[name] - before[name] for name in after if after[name] != before[name]]
+def _moved(before: list[float], after: list[float]) -> float:
+    """By how much all clocks moved, if by the same, else NaN; those that did not move at all are nobody's."""
+    moves = [new - old for old, new in zip(before, after, strict=True) if new != old]
     if not moves:
         return 0.0
     low, high = min(moves), max(moves)
-    return (low + high) / 2 if high - low <= _SAME * max(high, 1e-12) else None
+    return (low + high) / 2 if not any(map(math.isnan, moves)) and _is_close(low, high) else math.nan
 
 
-def _skip(clocks: Clocks, move: float, totals: tuple[dict[str, float], dict[str, float], float], times: int) -> None:
+def _skip(
+    clocks: Clocks, node: Repeat, move: float, totals: tuple[dict[str, float], dict[str, float], float], times: int
+) -> None:
     ahead = move * times
-    clocks.lanes = {name: at + ahead for name, at in clocks.lanes.items()}
+    for lane in node.lanes:
+        if lane in clocks.lanes:
+            clocks.lanes[lane] += ahead
     for values in clocks.signals.values():
         for lag in range(len(values)):
             values[lag] += ahead

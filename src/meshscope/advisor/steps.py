@@ -93,10 +93,11 @@ class Step:
         if not pieces:
             return more
         pieces[0] = replace(pieces[0], waits=(*pieces[0].waits, *waits))
-        if pieces[-1].lane == COMPUTE:
-            done = replace(pieces[-1], seconds=pieces[-1].seconds, gives=COMPUTE)
-            pieces[-1] = done
         mark = Piece(COMPUTE, 0.0, "", phase, "", ((pieces[-1].lane, 0),), "layer")
+        if sum(each.host_s for each in pieces) < sum(each.seconds for each in pieces):
+            # The host is ahead of the device all the while: nothing ever waits for it.
+            pieces = [replace(each, host_s=0.0) for each in pieces]
+            return (*pieces, *more, mark)
         return (self.ahead(operations), *pieces, *more, mark)
 
     def ahead(self, operations: tuple[Operation, ...]) -> Piece:

@@ -11,7 +11,7 @@ from meshscope.advisor.memory.state import Moment
 
 def activations(place: Place, moment: Moment) -> tuple[Part, ...]:
     """Of one device at one moment. At the end of backward the micro-batch that is done has freed all but a layer's."""
-    if moment == "step":
+    if moment in ("start", "step"):
         return ()
     in_flight = place.stage.in_flight if moment != "end" else max(0.0, place.stage.in_flight - 1)
     parts = [*_layers(place, in_flight), *_embedding(place, in_flight), *_cast_weights(place, moment)]
@@ -40,11 +40,12 @@ def checkpointed_bytes(place: Place, *, is_mixture: bool) -> float:
 
 def _every_other_product(place: Place) -> float:
     """torchtitan's selective checkpointing by operation: the layer's input, attention's output, and of its products
-    every second one, from the first (queries, values, the gate's, the last).
+    every second one, from the first (queries, values, the gate's, the last: a compiler sees that nothing needs this one).
     SOURCE: torchtitan/parallelisms/parallelize_llama.py, ``_custom_policy``; JAX's ``save_dots`` keeps a little more."""
     shape, width = place.architecture, widths(place.candidate, place.own)
     wide = shape.attention_width * 2 + shape.kv_width + shape.d_ff * (max(1, shape.top_k) if shape.is_mixture else 1)
-    return width.compute * wide / width.tensor + (width.stream + width.compute) * shape.d_model / width.sequence
+    ends = width.stream + (0.0 if place.own.recomputes_cheap else width.compute)
+    return width.compute * wide / width.tensor + ends * shape.d_model / width.sequence
 
 
 def _layers(place: Place, in_flight: float) -> list[Part]:
@@ -55,7 +56,9 @@ def _layers(place: Place, in_flight: float) -> list[Part]:
             continue
         each = checkpointed_bytes(place, is_mixture=is_mixture)
         size = each * place.tokens * many * in_flight
-        words = f"{many} {name} × {each:,.0f} B × {number(place.tokens)} tokens × {in_flight:.3g} micro-batches in flight"
+        words = (
+            f"{many} {name} × {each:,.0f} B × {number(place.tokens)} tokens × {in_flight:.3g} micro-batches in flight"
+        )
         parts.append(_part(place, name, size, f"{words} = {said(size)}", is_mixture=is_mixture))
     return parts
 

@@ -49,10 +49,10 @@ def kept(architecture: Architecture, candidate: Candidate, own: Habits, *, is_mi
     attention = _latent(architecture, width) if architecture.kv_rank else _projected(architecture, width, own)
     mlp = _mixture(architecture, width, own) if is_mixture else _mlp(_dense_width(architecture), "MLP", width, own)
     parts = (
-        *_norm(architecture, width, own, "before attention"),
+        *_norm(architecture, width, own, "before attention", 3),
         *attention,
         *_scores(architecture, candidate, width, own),
-        *_norm(architecture, width, own, "before the MLP"),
+        *_norm(architecture, width, own, "before the MLP", 2 if own.is_gated else 1),
         *mlp,
     )
     if own.has_dropout:
@@ -64,11 +64,13 @@ def _dense_width(architecture: Architecture) -> int:
     return (architecture.dense_d_ff if architecture.is_mixture else 0) or architecture.d_ff
 
 
-def _norm(architecture: Architecture, width: Widths, own: Habits, where: str) -> tuple[Kept, ...]:
+def _norm(architecture: Architecture, width: Widths, own: Habits, where: str, readers: int) -> tuple[Kept, ...]:
     """A LayerNorm keeps its input, and the product after it the output. An RMSNorm written out in eager torch computes
-    in fp32 and keeps the fp32 input and the normalized values too."""
+    in fp32 and keeps the fp32 input and the normalized values too. autocast casts the output anew for each of the
+    ``readers`` (products of it), where queries, keys and values are not one product."""
     d_model = architecture.d_model
-    output = Kept(f"norm's output {where}", width.compute * d_model / width.gathered)
+    copies = readers if own.is_autocast and (own.is_gated or not architecture.is_causal) else 1
+    output = Kept(f"norm's output {where}", copies * width.compute * d_model / width.gathered)
     if own.recomputes_cheap:
         return (Kept(f"norm's input {where}", width.stream * d_model / width.sequence),)
     if own.is_fused or architecture.has_biases or not own.is_gated:

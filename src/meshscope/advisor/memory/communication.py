@@ -44,7 +44,9 @@ def _ddp(place: Place) -> tuple[Part, ...]:
         return ()
     size = candidate.numerics.gradient_bytes * place.share.all
     words = f"buckets are a second copy of the gradients: {candidate.numerics.gradient_bytes:g} B × "
-    words += f"{number(place.share.all)} = {said(size)}, the first of 1 MiB, the others of {said(candidate.bucket_bytes)}"
+    words += (
+        f"{number(place.share.all)} = {said(size)}, the first of 1 MiB, the others of {said(candidate.bucket_bytes)}"
+    )
     return (Part("communication", "DDP's buckets", size, words, 0.99, 1.01),)
 
 
@@ -56,7 +58,7 @@ def _fsdp(place: Place, moment: Moment) -> tuple[Part, ...]:
         return ()
     if not place.candidate.reshards or place.candidate.zero_stage == 2:
         return (_all_gathered(place), *_reduced(place, moment))
-    return (_layers_gathered(place), _root_gathered(place), *_reduced(place, moment))
+    return (*_layers_gathered(place, moment), *_root_gathered(place, moment), *_reduced(place, moment))
 
 
 def _all_gathered(place: Place) -> Part:
@@ -66,19 +68,27 @@ def _all_gathered(place: Place) -> Part:
     return Part("communication", "gathered parameters", size, words, 0.98, 1.1)
 
 
-def _layers_gathered(place: Place) -> Part:
-    each, many = gathered_bytes(place), 1 + place.candidate.prefetch
-    size = each * place.share.layer * many
-    words = f"{many} layers gathered at once (1 + prefetch {place.candidate.prefetch}): "
-    words += f"{many} × {each:g} B × {number(place.share.layer)} = {said(size)}"
-    return Part("communication", "gathered layers", size, words, 0.5, 2.0)
+def _layers_gathered(place: Place, moment: Moment) -> tuple[Part, ...]:
+    """One layer in use, and ``prefetch`` more on their way."""
+    each, ahead = gathered_bytes(place), place.candidate.prefetch
+    layer = each * place.share.layer
+    words = f"{each:g} B × {number(place.share.layer)}"
+    coming = Part("communication", "layers on their way", layer * ahead, f"{ahead} × {words} = {said(layer * ahead)}",
+                  0.0, 2.0, pool="gather")  # fmt: skip
+    if moment == "start":
+        return (coming,)
+    return (Part("communication", "gathered layer", layer, f"{words} = {said(layer)}", 0.5, 2.0), coming)
 
 
-def _root_gathered(place: Place) -> Part:
+def _root_gathered(place: Place, moment: Moment) -> tuple[Part, ...]:
+    """Received in one piece, then copied out."""
     each = gathered_bytes(place)
     size = each * place.share.tables
-    words = f"tables and output layer stay gathered: {each:g} B × {number(place.share.tables)} = {said(size)}"
-    return Part("communication", "root group", size, words, 0.5, 1.1)
+    words = f"{each:g} B × {number(place.share.tables)} = {said(size)}"
+    stays = Part("communication", "root group", size, f"tables and output layer stay gathered: {words}", 0.5, 1.1)
+    if moment != "start":
+        return (stays,)
+    return (stays, Part("communication", "root group as received", size, words, 0.0, 1.1, pool="gather"))
 
 
 def _reduced(place: Place, moment: Moment) -> tuple[Part, ...]:
@@ -91,9 +101,11 @@ def _reduced(place: Place, moment: Moment) -> tuple[Part, ...]:
     parts = [Part("communication", "gradients being reduced", layer, f"{words} = {said(layer)}", 0.4, 1.8)]
     if place.stage.has_head and place.share.tables:
         head = gathered_bytes(place) * place.architecture.vocab * place.architecture.d_model / place.candidate.tensor
-        words = f"the output layer's whole gradient waits for the root group: {gathered_bytes(place):g} B = {said(head)}"
+        words = (
+            f"the output layer's whole gradient waits for the root group: {gathered_bytes(place):g} B = {said(head)}"
+        )
         parts.append(Part("communication", "output layer's gradient", head, words, 0.0, 1.1))
-    if moment == "loss":
+    if moment in ("start", "loss"):
         return ()
     return tuple(parts[1:]) if moment == "head" else tuple(parts)
 

@@ -6,7 +6,9 @@ from meshscope.advisor.candidate import Candidate
 from meshscope.advisor.cluster import Cluster
 from meshscope.advisor.figures import Figure
 from meshscope.advisor.forecast import Fit
-from meshscope.advisor.memory.parts import GIB, summed
+from meshscope.advisor.memory.habits import is_megatron
+from meshscope.advisor.memory.parts import GIB, Part, summed
+from meshscope.advisor.memory.peak import Peak
 
 _SLACK = (1.040, 1.010, 1.085)
 """Reserved / allocated: median, 5 % and 95 % over 43 published pairs on B200 (Megatron Core)."""
@@ -21,15 +23,26 @@ _POOL_FRAC = 0.75
 """Of a GPU's memory, that JAX takes at the start (docs.jax.dev, GPU memory allocation)."""
 
 
-def reserved(allocated: Figure, candidate: Candidate, cluster: Cluster) -> Figure:
-    """With what the allocator holds and cannot use."""
+def reserved(allocated: Figure, found: Peak, candidate: Candidate, cluster: Cluster) -> Figure:
+    """With what the allocator holds and cannot use: what other streams freed, the hole that half-wide logits leave
+    between wider tensors, and its slack."""
     if _is_host(cluster):
         return allocated
+    held = [part.figure for part in found.held]
+    if candidate.framework == "torch" and not is_megatron(candidate) and found.moment == "loss":
+        held += [_hole(part) for part in found.parts if part.category == "logits"]
     value, low, high = _SLACK
     where = "allocator's slack: median 4 % of allocated, 1 to 8.5 %, over 43 published pairs"
     slack = Figure(allocated.value * (value - 1), allocated.value * (low - 1), allocated.value * (high - 1),
                    "interpolated", where)  # fmt: skip
-    return summed([allocated, slack], "analytic", where)
+    return summed([allocated, *held, slack], "analytic", where)
+
+
+def _hole(part: Part) -> Figure:
+    """Logits in bf16 are 2 of the 12 bytes that the loss takes; the fp32 tensors made later do not fit in their place.
+    Where segments cannot grow, the hole may be as large as one fp32 tensor."""
+    size = part.size_bytes / 6
+    return Figure(size, 0.0, 2 * size, "analytic", "hole left by the logits")
 
 
 def used(reserved: Figure, candidate: Candidate, cluster: Cluster) -> Figure:

@@ -8,11 +8,12 @@ from meshscope.advisor.cluster import Cluster
 from meshscope.advisor.coverage import NotCovered
 from meshscope.advisor.forecast import MemoryForecast, Term
 from meshscope.advisor.memory.device import fit, limit_bytes, reserved, used
-from meshscope.advisor.memory.parts import CATEGORIES, total
+from meshscope.advisor.memory.parts import CATEGORIES, Part, total
 from meshscope.advisor.memory.peak import Peak, peak
 from meshscope.advisor.memory.place import places
 
 _SAID = {
+    "start": "as the forward pass begins",
     "loss": "in the loss",
     "head": "in the output layer's backward pass",
     "backward": "in the last layer's backward pass",
@@ -25,11 +26,9 @@ def memory(architecture: Architecture, candidate: Candidate, cluster: Cluster) -
     """At the peak, of the device that needs most. Raises NotCovered where the layout cannot be."""
     _check(architecture, candidate)
     found = peak(places(architecture, candidate))
-    categories = {
-        name: total((part for part in found.parts if part.category == name), name) for name in CATEGORIES
-    }
+    categories = {name: total((part for part in found.parts if part.category == name), name) for name in CATEGORIES}
     allocated = total(found.parts, f"all tensors alive {_SAID[found.moment]}, on stage {found.stage}")
-    held = reserved(allocated, candidate, cluster)
+    held = reserved(allocated, found, candidate, cluster)
     taken = used(held, candidate, cluster)
     return MemoryForecast(
         categories, allocated, held, taken, limit_bytes(cluster), fit(taken, candidate, cluster), found.stage
@@ -47,7 +46,7 @@ def terms(architecture: Architecture, candidate: Candidate, cluster: Cluster) ->
     )
 
 
-def _ordered(found: Peak) -> list:  # type: ignore[type-arg]
+def _ordered(found: Peak) -> list[Part]:
     return sorted(found.parts, key=lambda part: CATEGORIES.index(part.category))
 
 

@@ -33,6 +33,10 @@ class Habits:
     activations_most_frac: float
 
 
+_FUSED = ("nanotron", "apex")
+"""Stacks with fused kernels of their own."""
+
+
 def is_megatron(candidate: Candidate) -> bool:
     """Megatron Core, and what is built on it."""
     return any(name in candidate.stack.lower() for name in ("megatron", "nemo", "bridge"))
@@ -61,12 +65,12 @@ def habits(architecture: Architecture, candidate: Candidate) -> Habits:
     is_compiled = is_jax or (candidate.is_compiled and not megatron)
     least, most = (0.92, 1.08) if megatron else (0.7, 1.35) if is_jax else (0.8, 1.2)
     return Habits(
-        is_fused=megatron or is_compiled,
+        is_fused=megatron or is_compiled or any(name in candidate.stack for name in _FUSED),
         recomputes_cheap=is_compiled,
         is_autocast=is_autocast(candidate),
         repeats_kv=not (megatron or is_compiled),
         keeps_gradients=megatron or (candidate.is_bucket_view and not candidate.zero_stage),
-        stands_in_gradients=megatron,
+        stands_in_gradients=megatron and "2021" not in candidate.stack,
         gathers_are_kept=not (megatron or is_jax),
         has_dropout=has_dropout(architecture),
         is_gated=architecture.is_gated,

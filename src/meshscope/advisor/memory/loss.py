@@ -21,7 +21,9 @@ def logits(place: Place, moment: Moment) -> tuple[Part, ...]:
     size = per_logit * rows * place.architecture.vocab / candidate.tensor
     divided = f" / {candidate.tensor}" if candidate.tensor > 1 else ""
     chunk = f" / {_CHUNKS} pieces" if candidate.is_logits_chunked else ""
-    arithmetic = f"{per_logit:g} B ({words}) × {number(place.tokens)} tokens{chunk} × {place.architecture.vocab}{divided}"
+    arithmetic = (
+        f"{per_logit:g} B ({words}) × {number(place.tokens)} tokens{chunk} × {place.architecture.vocab}{divided}"
+    )
     if candidate.is_logits_chunked:
         least, most = 0.3, 2.5
     return (Part("logits", "logits and loss", size, f"{arithmetic} = {said(size)}", least, most),)

@@ -10,12 +10,14 @@ from typing import Literal
 from meshscope.advisor.figures import Figure, Source
 from meshscope.advisor.forecast import Term
 
-Category = Literal[
-    "parameters", "gradients", "optimizer", "activations", "logits", "communication", "temporaries"
-]
+Category = Literal["parameters", "gradients", "optimizer", "activations", "logits", "communication", "temporaries"]
 CATEGORIES: tuple[Category, ...] = (
     "parameters", "gradients", "optimizer", "activations", "logits", "communication", "temporaries"
 )  # fmt: skip
+
+Pool = Literal["main", "gather", "reduce"]
+"""The stream that a tensor was made on. The allocator gives no stream what another one freed, so what each of them
+needed at its widest adds up (torch, CUDACachingAllocator.cpp: blocks are found by stream)."""
 
 GIB = 2**30
 
@@ -32,6 +34,7 @@ class Part:
     least_frac: float = 1.0
     most_frac: float = 1.0
     source: Source = "analytic"
+    pool: Pool = "main"
 
     @property
     def figure(self) -> Figure:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from meshscope.advisor.memory.activations import activations
 from meshscope.advisor.memory.communication import communication
 from meshscope.advisor.memory.loss import logits
-from meshscope.advisor.memory.parts import Part
+from meshscope.advisor.memory.parts import Part, Pool
 from meshscope.advisor.memory.place import Place
 from meshscope.advisor.memory.state import MOMENTS, Moment, state
 from meshscope.advisor.memory.temporaries import temporaries
@@ -15,9 +15,12 @@ from meshscope.advisor.memory.temporaries import temporaries
 
 @dataclass(frozen=True)
 class Peak:
+    """``parts`` are alive at the peak; ``held`` is what streams beside the main one held at moments of their own."""
+
     stage: int
     moment: Moment
     parts: tuple[Part, ...]
+    held: tuple[Part, ...] = ()
 
     @property
     def size_bytes(self) -> float:
@@ -26,7 +29,24 @@ class Peak:
 
 def peak(places: tuple[Place, ...]) -> Peak:
     """The largest of all stages and moments."""
-    return max((at(place, moment) for place in places for moment in MOMENTS), key=lambda each: each.size_bytes)
+    return max((_stage_peak(place) for place in places), key=lambda each: each.size_bytes)
+
+
+def _stage_peak(place: Place) -> Peak:
+    moments = [at(place, moment) for moment in MOMENTS]
+    found = max(moments, key=lambda each: each.size_bytes)
+    return replace(found, held=(*_held(found, moments, "gather"), *_held(found, moments, "reduce")))
+
+
+def _held(found: Peak, moments: list[Peak], pool: Pool) -> tuple[Part, ...]:
+    """What the pool held at its widest, less what of it is alive at the peak."""
+    widest = max(moments, key=lambda each: _in_pool(each, pool))
+    alive = {part.name for part in found.parts if part.pool == pool}
+    return tuple(part for part in widest.parts if part.pool == pool and part.name not in alive)
+
+
+def _in_pool(moment: Peak, pool: Pool) -> float:
+    return sum(part.size_bytes for part in moment.parts if part.pool == pool)
 
 
 def at(place: Place, moment: Moment) -> Peak:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from meshscope.advisor.architecture import Architecture
 from meshscope.advisor.candidate import Candidate
-from meshscope.advisor.memory.habits import Habits, habits
+from meshscope.advisor.memory.habits import Habits, habits, is_deepspeed, is_megatron
 from meshscope.advisor.memory.stages import Stage, stages
 
 
@@ -39,6 +39,13 @@ class Place:
     @property
     def tokens(self) -> float:
         return self.candidate.micro_batch * self.candidate.seq_len / self.candidate.context
+
+    @property
+    def gathers(self) -> bool:
+        """FSDP, at its second stage too: shards between steps, whole parameters within one."""
+        candidate = self.candidate
+        keeps_whole = bool(candidate.numerics.master_bytes) or is_deepspeed(candidate) or is_megatron(candidate)
+        return candidate.framework == "torch" and candidate.zero_stage >= 2 and not keeps_whole
 
     @property
     def accumulates(self) -> bool:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from meshscope.advisor.memory.habits import is_deepspeed
-from meshscope.advisor.memory.parts import Part, number, said
+from meshscope.advisor.memory.parts import Part, Pool, number, said
 from meshscope.advisor.memory.place import Place
 
-Moment = Literal["loss", "head", "backward", "end", "step"]
-"""When memory may be at its peak: in the loss; in the output layer's backward pass; in the last layer's, all activations
-there; in the first layer's, all gradients there; in the optimizer's step."""
+Moment = Literal["start", "loss", "head", "backward", "end", "step"]
+"""When memory may be at its peak: as the first tables are gathered; in the loss; in the output layer's backward pass; in
+the last layer's, all activations there; in the first layer's, all gradients there; in the optimizer's step."""
 
-MOMENTS: tuple[Moment, ...] = ("loss", "head", "backward", "end", "step")
+MOMENTS: tuple[Moment, ...] = ("start", "loss", "head", "backward", "end", "step")
 
 _MOMENTS_KEPT = {"adamw": 2.0, "adam": 2.0, "sgd": 0.0, "sgd-momentum": 1.0, "lion": 1.0, "muon": 1.0, "adafactor": 0.0}
 """Numbers an optimizer keeps per parameter, of the size of Adam's. Muon: of matrices within layers; the rest has
@@ -30,9 +29,7 @@ def state(place: Place, moment: Moment) -> tuple[Part, ...]:
 
 def parameters_are_sharded(place: Place) -> bool:
     """ZeRO-3; and FSDP's second stage, which keeps shards between steps and gathers all of them within one."""
-    candidate = place.candidate
-    keeps_whole = bool(candidate.numerics.master_bytes) or is_deepspeed(candidate)
-    return candidate.zero_stage == 3 or (candidate.zero_stage == 2 and not keeps_whole)
+    return place.candidate.zero_stage == 3 or place.gathers
 
 
 def divided(place: Place, *, is_sharded: bool) -> float:
@@ -57,19 +54,16 @@ def _counted(place: Place, per_parameter: float, *, is_sharded: bool) -> tuple[f
 
 
 def _parameters(place: Place) -> Part:
-    size, words = _counted(
-        place, place.candidate.numerics.parameter_bytes, is_sharded=parameters_are_sharded(place)
-    )
+    size, words = _counted(place, place.candidate.numerics.parameter_bytes, is_sharded=parameters_are_sharded(place))
     return Part("parameters", "trained copy", size, words, 0.99, 1.01)
 
 
 def _gradients(place: Place, moment: Moment) -> Part:
-    size, words = _counted(
-        place, place.candidate.numerics.gradient_bytes, is_sharded=place.candidate.zero_stage >= 2
-    )
+    size, words = _counted(place, place.candidate.numerics.gradient_bytes, is_sharded=place.candidate.zero_stage >= 2)
     if not (place.own.keeps_gradients or place.accumulates or moment in ("end", "step")):
         return Part("gradients", "not made yet", 0.0, f"none yet at this moment; {words} at the end of backward")
-    return Part("gradients", "accumulated", size, words, 0.99, 1.01)
+    pool: Pool = "reduce" if place.gathers and not place.own.keeps_gradients else "main"
+    return Part("gradients", "accumulated", size, words, 0.99, 1.01, pool=pool)
 
 
 def _master(place: Place) -> Part:

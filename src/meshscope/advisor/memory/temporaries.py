@@ -8,8 +8,8 @@ from meshscope.advisor.memory.place import Place
 from meshscope.advisor.memory.state import Moment, divided
 
 _WORKSPACE = 32 * 2**20
-"""cuBLAS's, one per handle and stream on Hopper and later (torch's CUDABlas.cpp; transformer_engine's base.py has one of
-its own and four more for grouped products)."""
+"""cuBLAS's, one per handle and stream on Hopper and later (torch's CUDABlas.cpp). Transformer Engine has one of its own
+and four more for grouped products (its pytorch/module/base.py)."""
 
 
 def temporaries(place: Place, moment: Moment) -> tuple[Part, ...]:
@@ -75,5 +75,3 @@ def _step(place: Place) -> list[Part]:
         return [Part("temporaries", "updates", 0.0, "updates are fused with the step")]
     words = f"one moment's size where the optimizer is not fused: {each:g} B a parameter = {said(size)}"
     return [Part("temporaries", "optimizer's temporary", size, words, 0.0, 1.1)]
-
-

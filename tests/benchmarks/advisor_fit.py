@@ -1,0 +1,148 @@
+"""Fits the few constants of the time model to published runs: robust, with priors, never a constant per run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from meshscope.advisor.cells import text
+from meshscope.advisor.constants import speed
+from meshscope.advisor.coverage import NotCovered
+from meshscope.advisor.multipliers import NEUTRAL
+from meshscope.advisor.plausibility import is_impossible, measured_step_s
+from meshscope.advisor.published import Published, published
+from meshscope.advisor.stacks import of
+from meshscope.advisor.timing import forecast_of
+
+# How far a factor may lie from 1 before its prior pulls (a standard deviation, in logarithms).
+WIDTHS = {
+    "all.jitter_frac": 1.0,
+    "all.contention": 0.1,
+    "all.tail_s": 1.0,
+    "all.matmul": 0.1,
+    "all.attention": 0.2,
+    "all.memory_bound": 0.3,
+    "all.collective": 0.15,
+    "device.*.matmul": 0.1,
+    "device.*.narrow": 0.2,
+    "device.*.attention": 0.3,
+    "device.*.memory_bound": 0.2,
+    "stack.*.matmul": 0.05,
+    "stack.*.attention": 0.2,
+    "stack.*.memory_bound": 0.2,
+    "stack.*.narrow": 0.1,
+    "stack.*.collective": 0.2,
+    "stack.*.tail_s": 1.0,
+}
+STEP = 0.05
+NOISE = 0.05
+"""What stays unexplained of a run at best."""
+
+
+@dataclass(frozen=True)
+class Case:
+    asked: Published
+    measured_s: float
+    split: str
+
+    @property
+    def names(self) -> list[str]:
+        """The constants that it depends on."""
+        stack, device = of(self.asked.candidate.stack).family, self.asked.cluster.device.family
+        return [name.replace("device.*", f"device.{device}").replace("stack.*", f"stack.{stack}") for name in WIDTHS]
+
+    def predicted_s(self, fitted: Mapping[str, float]) -> float:
+        asked = self.asked
+        known = speed(of(asked.candidate.stack).family, asked.cluster.device.family, fitted)
+        found = forecast_of(asked.architecture, asked.candidate, asked.cluster, NEUTRAL, known)
+        return found.step_s.value
+
+
+def cases(rows: Sequence[Mapping[str, str]], splits: Sequence[str]) -> list[Case]:
+    found = []
+    for row in rows:
+        if text(row, "suggested_split") not in splits or not measured_step_s(row) or is_impossible(row):
+            continue
+        try:
+            case = Case(published(row), measured_step_s(row), text(row, "suggested_split"))
+            case.predicted_s({})
+        except NotCovered:
+            continue
+        found.append(case)
+    return found
+
+
+def width(name: str) -> float:
+    where, _, rest = name.partition(".")
+    return WIDTHS.get(name) or WIDTHS[f"{where}.*.{rest.rpartition('.')[2]}"]
+
+
+@dataclass
+class Linear:
+    """Residuals (log predicted over measured) and their slopes at some constants."""
+
+    names: list[str]
+    residuals: np.ndarray
+    slopes: np.ndarray
+    weights: np.ndarray
+
+
+def linear(found: Sequence[Case], fitted: Mapping[str, float]) -> Linear:
+    names = sorted({name for case in found for name in case.names})
+    column = {name: number for number, name in enumerate(names)}
+    residuals = np.zeros(len(found))
+    slopes = np.zeros((len(found), len(names)))
+    for number, case in enumerate(found):
+        base = math.log(case.predicted_s(fitted))
+        residuals[number] = base - math.log(case.measured_s)
+        done: dict[str, float] = {}
+        for name in case.names:
+            constant = name.rpartition(".")[2]
+            if constant not in done:
+                moved = dict(fitted) | {name: fitted.get(name, 1.0) * math.exp(STEP)}
+                done[constant] = (math.log(case.predicted_s(moved)) - base) / STEP
+            slopes[number, column[name]] = done[constant]
+    return Linear(names, residuals, slopes, weights(found))
+
+
+def weights(found: Sequence[Case]) -> np.ndarray:
+    """A source with many rows counts as the square root of them."""
+    many: dict[str, int] = {}
+    for case in found:
+        many[case.asked.source] = many.get(case.asked.source, 0) + 1
+    return np.array([many[case.asked.source] ** -0.5 * 3 for case in found])
+
+
+def solved(at: Linear, fitted: Mapping[str, float], rows: np.ndarray) -> dict[str, float]:
+    """The constants that fit best, by iteratively reweighted least squares; ``rows`` says which count."""
+    now = np.array([math.log(fitted.get(name, 1.0)) for name in at.names])
+    pull = np.diag([1 / width(name) ** 2 for name in at.names])
+    target, slopes, base = at.residuals[rows], at.slopes[rows], at.weights[rows]
+    found = now.copy()
+    for _ in range(20):
+        left = target + slopes @ (found - now)
+        robust = base / np.maximum(1.0, np.abs(left) / (1.5 * NOISE)) / NOISE**2
+        weighted = slopes.T * robust
+        found = np.linalg.solve(weighted @ slopes + pull, weighted @ (slopes @ now - target))
+    return {name: math.exp(value) for name, value in zip(at.names, found, strict=True)}
+
+
+def fit(found: Sequence[Case], rounds: int = 3) -> tuple[dict[str, float], Linear]:
+    fitted: dict[str, float] = {}
+    for _ in range(rounds):
+        at = linear(found, fitted)
+        fitted = solved(at, fitted, np.ones(len(found), bool))
+    return fitted, linear(found, fitted)
+
+
+def left_out(found: Sequence[Case], at: Linear, fitted: Mapping[str, float]) -> dict[str, tuple[dict[str, float], list[float]]]:
+    """Per source: the constants without it, and its rows' errors by them (predicted over measured minus 1)."""
+    answer = {}
+    for source in dict.fromkeys(case.asked.source for case in found):
+        rows = np.array([case.asked.source != source for case in found])
+        without = solved(at, fitted, rows)
+        answer[source] = without, [case.predicted_s(without) / case.measured_s - 1 for case in found if case.asked.source == source]
+    return answer
