@@ -75,6 +75,4 @@ def told_settings(row: Ranked) -> str:
 
 def fits(row: Ranked) -> tuple[str, str]:
     """The verdict in a word that tells it without a colour, and its role."""
-    return {Fit.FITS: ("fits", "good"), Fit.TOO_CLOSE: ("too close", "warn"), Fit.DOES_NOT: ("no", "bad")}[
-        row.memory.fit
-    ]
+    return {Fit.FITS: ("yes", "good"), Fit.TOO_CLOSE: ("close", "warn"), Fit.DOES_NOT: ("no", "bad")}[row.memory.fit]

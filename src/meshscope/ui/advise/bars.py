@@ -11,10 +11,13 @@ from meshscope.ui.look import Look
 from meshscope.ui.marks.bars import stacked
 from meshscope.ui.marks.cells import Line, Piece
 from meshscope.ui.palette import PREDICTED_BYTES, texture
-from meshscope.units import NS_PER_S, milliseconds, size
+from meshscope.units import NS_PER_S, milliseconds
 
 _BEYOND = 1.25
 """A bar shows so many times the limit at most; what needs more ends in an arrow."""
+_GB = 1e9
+_LEAST_GB = 0.005
+"""Parts below it are not named: they would read as nothing."""
 _WORDS = {"wait": "bubble"}
 
 
@@ -82,15 +85,15 @@ def interval(figure: Figure, scale: Scale, look: Look) -> list[Piece]:
 
 
 def memory_legend(memory: MemoryForecast, look: Look) -> Line:
-    """``▓ parameters 5.26 GB  ╬ gradients …``"""
-    return _legend([(name, size(value)) for name, value in memory_parts(memory) if value > 0], look)
+    """``▓ parameters 5.26  ╬ gradients 5.26 … GB``"""
+    parts = [(name, f"{value / _GB:.3g}") for name, value in memory_parts(memory) if value >= _LEAST_GB * _GB]
+    return [*_legend(parts, look), (" GB", "quiet")]
 
 
 def time_legend(time: TimeForecast, look: Look) -> Line:
-    """``█ compute 210  ▒ hidden 26.3 …``, in ms."""
-    return _legend(
-        [(name, f"{milliseconds(value * NS_PER_S)} ms") for name, value in time_parts(time) if value > 0], look
-    )
+    """``█ compute 210  ▒ hidden 26.3 … ms``"""
+    parts = [(name, milliseconds(value * NS_PER_S)) for name, value in time_parts(time) if value > 0]
+    return [*_legend(parts, look), (" ms", "quiet")]
 
 
 def _legend(parts: Sequence[tuple[str, str]], look: Look) -> list[Piece]:

@@ -177,9 +177,9 @@ def _detail(answer: Answer | None, state: State, width: int, placed: Places, loo
 def _memory(row: Ranked, bar: int, width: int, placed: Places, look: Look) -> list[Line]:
     held = row.memory
     scale = bars.memory_scale([held], bar)
-    word, role = fits(row)
+    _, role = fits(row)
     told = f" {size(held.used.value)} of {size(held.limit_bytes)}: "
-    figures: list[Piece] = [(told, "text"), (word if word != "no" else "does not fit", role)]
+    figures: list[Piece] = [(told, "text"), (held.fit.value, role)]
     figures.append((f" ({size(held.used.low)} … {size(held.used.high)})", "quiet"))
     lines: list[Line] = [cut([("memory  ", "quiet"), *bars.memory_bar(held, scale, look), *figures], width)]
     if placed.is_roomy:

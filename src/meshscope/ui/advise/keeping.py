@@ -26,7 +26,9 @@ def simulated_folder(of: Answer, picked: Sequence[Ranked], place: Path) -> Path:
     try:
         write(folder, some, t0_unix_ns=now_ns)
     except OSError as error:
-        raise RecordingError(f"{folder} cannot be written: {error.strerror}.", hint="Start in another folder.") from error
+        raise RecordingError(
+            f"{folder} cannot be written: {error.strerror}.", hint="Start in another folder."
+        ) from error
     return folder
 
 

@@ -8,6 +8,8 @@ _BESIDE_FROM, _TALL, _VERY_TALL = 100, 32, 50
 _SIDE = 30
 _SIDE_LINES = 8
 _FORM_LINES = 2
+_TIGHT, _ROOMY = 10, 13
+"""Lines that are always there: two at the head, headings, a blank, the bars (four or seven), tabs and keys."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,8 @@ def places(width: int, height: int, candidates: int) -> Places:
     """Candidates get what they need as far as the view keeps a few lines."""
     side = _SIDE if width >= _BESIDE_FROM else 0
     is_roomy = height >= _TALL
-    fixed = 4 + (0 if side else _FORM_LINES) + (8 if is_roomy else 5)
-    least = 12 if height >= _VERY_TALL else 8 if is_roomy else 3
+    fixed = (0 if side else _FORM_LINES) + (_ROOMY if is_roomy else _TIGHT)
+    least = 18 if height >= _VERY_TALL else 11 if is_roomy else 3
     rows = max(min(candidates, height - fixed - least), 1)
     if side:
         rows = max(rows, min(_SIDE_LINES, height - fixed - least))

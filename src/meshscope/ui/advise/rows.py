@@ -19,22 +19,24 @@ _KEPT = {"none": "none", "selective": "select", "full": "full"}
 
 _COLUMNS = (
     Column("mark", "", 2, is_text=True),
-    Column("strategy", "strategy", 20, is_text=True, grows=True, most=34, least=14, gap=1),
-    Column("micro", "micro", 6, rank=6),
+    Column("strategy", "strategy", 17, is_text=True, grows=True, most=32, least=14, gap=1),
+    Column("micro", "micro", 5, rank=6, gap=1),
     Column("kept", "ckpt", 6, rank=7, is_text=True),
-    Column("fits", "fits", 9, is_text=True),
-    Column("step", "ms/step", 8, gap=1),
-    Column("reach", "90 % within, ms", 16, rank=3),
-    Column("tokens", "tokens/s", 10, rank=4),
-    Column("mfu", "MFU", 7, rank=8),
-    Column("bar", "memory of a device", 18, rank=5, is_text=True, grows=True, most=48, least=10, yields=1),
-    Column("held", "GB", 7, rank=2, gap=1),
+    Column("fits", "fits", 5, is_text=True),
+    Column("step", "ms/step", 7, gap=1),
+    Column("reach", "90 % within", 14, rank=3),
+    Column("tokens", "tokens/s", 9, rank=8),
+    Column("mfu", "MFU", 6, rank=9),
+    Column("bar", "memory of a device", 12, rank=4, is_text=True, grows=True, most=48, least=10, yields=1),
+    Column("held", "GB", 5, rank=2, gap=1),
 )
+_MARGIN = 2
+"""Cells that stay free at the right, where a sign says that the list goes on."""
 
 
 def table(answer: Answer, state: State, width: int, look: Look) -> tuple[Line, list[Line]]:
     """The headings, and a line for each candidate."""
-    columns = placed([_titled(column, answer) for column in _COLUMNS], width)
+    columns = placed([_titled(column, answer) for column in _COLUMNS], width - _MARGIN)
     bar = next((place.width for place in columns if place.column.name == "bar"), 1)
     scale = memory_scale([row.memory for row in answer.rows], bar)
     contents = [_content(answer, at, row, state, scale, look) for at, row in enumerate(answer.rows)]
@@ -45,7 +47,7 @@ def _titled(column: Column, answer: Answer) -> Column:
     if column.name != "bar" or not answer.rows:
         return column
     limit = answer.rows[0].memory.limit_bytes / _GB
-    return replace(column, heading=f"per device, of {limit:.3g} GB")
+    return replace(column, heading=f"of {limit:.3g} GB each")
 
 
 def _content(answer: Answer, at: int, row: Ranked, state: State, scale: Scale, look: Look) -> dict[str, list[Piece]]:

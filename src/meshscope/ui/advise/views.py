@@ -21,7 +21,8 @@ def why(answer: Answer, state: State, width: int) -> list[Line]:
     if row is not None and row is not answer.advice.choice and answer.advice.choice is not None:
         chosen = printable(name(answer.advice.choice))
         lines += _wrapped(f"Not chosen: {answer.against(row)}. The choice is {chosen}:", width, "warn")
-    lines += [line for sentence in answer.why for line in _wrapped(sentence, width, "text")]
+    # The first of them, the choice itself, stands at the head of the screen.
+    lines += [line for sentence in answer.why[1:] for line in _wrapped(sentence, width, "text")]
     return lines + [line for note in answer.notes for line in _wrapped(f"– {note}", width, "quiet")]
 
 

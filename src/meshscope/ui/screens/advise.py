@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
@@ -363,13 +364,13 @@ class Advise(Screen[None]):
         if self._drawn is None:
             return
         if event.y in self._drawn.rows:
-            self.form = Form(*self.form.asked)
+            self.form = replace(self.form, at="")
             self._become(states.chosen(self.state, self._drawn.rows[event.y]))
             return
         field = _at(self._drawn.fields, event)
         view = _at(self._drawn.tabs, event)
         if field:
-            self._change(Form(*self.form.asked, at=field))
+            self._change(replace(self.form, at=field))
         elif view:
             self._become(State(self.state.chosen, self.state.marked, view))
 
