@@ -75,11 +75,12 @@ def _single(step: Step) -> _Parts:
     each_reduces = step.gathers
     plain = Repeat((*step.forward(), *step.backward(reduces=each_reduces)), many - 1)
     last = (*step.forward(), *step.backward(reduces=True))
-    clocks = play(Repeat((plain, *last, *step.ending())), contention=_contention(step.prices))
+    clocks = play(Repeat((plain, *last, *step.ending())), contention=contention(step.prices))
     return _parts(clocks, 1.0)
 
 
-def _contention(prices: Prices) -> float:
+def contention(prices: Prices) -> float:
+    """How much longer compute takes beside a collective."""
     return 1.0 + (prices.speed.contention - 1.0) * prices.multipliers.contention
 
 
@@ -105,15 +106,16 @@ def _pipelined(steps: list[Step], candidate: Candidate, prices: Prices) -> _Part
     handover_s = prices.collective_s("send", steps[0].stage.handover_bytes, 2, groups(candidate).pipeline)
     blocking_s = handover_s if candidate.virtual == 1 else 0.0
     durations = Durations(
-        _spread([(clocks.now_s / virtual) + blocking_s for clocks in there], counts),
-        _spread([(clocks.now_s / virtual) + blocking_s for clocks in back], counts),
+        by_stage([(clocks.now_s / virtual) + blocking_s for clocks in there], counts),
+        by_stage([(clocks.now_s / virtual) + blocking_s for clocks in back], counts),
         handover_s - blocking_s,
     )
     played = schedule(durations, candidate.accumulate, virtual)
     return _joined(steps, there, back, played, candidate)
 
 
-def _spread(values: list[float], counts: tuple[int, ...]) -> tuple[float, ...]:
+def by_stage(values: list[float], counts: tuple[int, ...]) -> tuple[float, ...]:
+    """What is known of each class of stages, for every stage."""
     return tuple(value for value, many in zip(values, counts, strict=True) for _ in range(many))
 
 
@@ -128,7 +130,7 @@ def _joined(
         for name in (*forward.exposed_by, *backward.exposed_by)
     }
     compute_s, hidden_s = forward.compute_s + backward.compute_s, forward.hidden_s + backward.hidden_s
-    once = play(Repeat((*_data(steps[slowest], backward.step_s / many), *steps[slowest].ending())))
+    once = play(Repeat((*left_to_reduce(steps[slowest], backward.step_s / many), *steps[slowest].ending())))
     ended = _parts(once, 1.0)
     for name, seconds in ended.exposed_by.items():
         exposed[name] = exposed.get(name, 0.0) + seconds
@@ -139,7 +141,7 @@ def _joined(
     return _Parts(whole, compute_s, bubble, idle, exposed, hidden_s + ended.hidden_s)
 
 
-def _data(step: Step, backward_s: float) -> tuple[Piece, ...]:
+def left_to_reduce(step: Step, backward_s: float) -> tuple[Piece, ...]:
     """Gradients of the whole stage, of which the last micro-batch's backward hides what it can."""
     if step.gathers:
         return ()

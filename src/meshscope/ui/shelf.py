@@ -15,13 +15,14 @@ MOST = 40
 
 @dataclass(frozen=True)
 class Shelved:
-    """A folder that can be replayed (or rejoined), and what is in it."""
+    """A folder that can be replayed (or rejoined), and what is in it. ``is_simulated``: nothing of it ever ran."""
 
     folder: Path
     started_unix_ns: int
     model: str
     strategies: tuple[str, ...]
     is_bundled: bool = False
+    is_simulated: bool = False
 
 
 def shelf(places: Iterable[Path]) -> tuple[Shelved, ...]:
@@ -47,10 +48,11 @@ def _shelved(folder: Path, *, is_bundled: bool) -> Shelved | None:
     try:
         if (folder / PLAN).is_file() and (plan := read_plan(folder)) is not None:
             names = tuple(run.strategy for run in plan.runs)
-            return Shelved(folder, plan.t0_unix_ns, plan.model, names, is_bundled)
+            return Shelved(folder, plan.t0_unix_ns, plan.model, names, is_bundled, plan.is_simulated)
         if (folder / EXPERIMENT).is_file():
             head = read_experiment(folder)
-            return Shelved(folder, head.t0_unix_ns, head.model, (head.strategy,), is_bundled)
+            is_drawn = head.simulated is not None
+            return Shelved(folder, head.t0_unix_ns, head.model, (head.strategy,), is_bundled, is_drawn)
     except MeshscopeError:
         return None
     return None
