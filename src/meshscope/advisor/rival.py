@@ -40,7 +40,7 @@ def slower(rival: Ranked, choice: Ranked) -> str:
     by = ratio(one.step_s.value - other.step_s.value, other.step_s.value)
     change = f"{percent(abs(by))} {'more' if by >= 0 else 'less'}"
     because = _because(one, other)
-    tied = "; their intervals overlap" if rival.is_tied else ""
+    tied = ", too near to tell" if rival.is_tied else ""
     return f"{name} takes {its} against {ours} ({change}{f': {because}' if because else ''}){tied}"
 
 
