@@ -1,7 +1,7 @@
 """How far the ratio of two predicted steps is off, over pairs of published runs that differ in their layout alone.
 
-Run by hand: python tests/benchmarks/advice_pairs.py FILE.csv (a table of published runs). It prints, per source and over
-all, the median and the 90th percentile of |predicted ratio / measured ratio − 1|, and how often the order is right.
+Run by hand: python tests/benchmarks/advice_pairs.py FILE.csv (a table of published runs). It prints, per source and
+over all, the median and the 90th percentile of |predicted ratio / measured ratio − 1|, and how often the order is right.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def main(path: str) -> None:
     by_source: dict[str, list[float]] = defaultdict(list)
     for source, predicted, measured in found:
         by_source[source].append(abs(math.expm1(predicted - measured)))
-    for source, off in (*by_source.items(), ("all", [each for off in by_source.values() for each in off])):
+    everything = [off for each in by_source.values() for off in each]
+    for source, off in [*by_source.items(), ("all", everything)]:
         print(f"{source:20} {len(off):5} pairs  median {_quantile(off, 0.5):6.1%}  p90 {_quantile(off, 0.9):6.1%}")
     for least in (0.0, 0.02, 0.05, 0.1):
         told = [(one > 0) == (other > 0) for _, one, other in found if abs(one) > least and abs(other) > 0.01]

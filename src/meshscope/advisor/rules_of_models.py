@@ -59,7 +59,7 @@ def fsdp_beside_tensor(case: Case) -> Saying | None:
 
 def pipeline_if_needed(case: Case) -> Saying | None:
     """A pipeline where nothing fits without, or the network is slow; its bubble wants m ≥ 20 (p − 1) / v."""
-    if case.question.cluster.devices < 2:
+    if case.question.cluster.devices < 2 or not case.advice.every:
         return None
     others = [each for each in case.advice.every if each.candidate.pipeline == 1]
     slow = 0 < case.balance.bus_bytes_per_s < _PIPELINED_FRAC * case.balance.inside_bytes_per_s

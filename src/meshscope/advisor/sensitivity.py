@@ -18,12 +18,13 @@ _LONGER = 4
 class Sensitivity:
     """``change`` in words. ``choice`` is what would be chosen then, ``same`` the layout that is chosen now, as it would
     do then (None where it does not fit, or is not legal). ``flips`` where ``same`` is slower by more than people
-    notice, or is none."""
+    notice, or is none, for the reason in ``why``."""
 
     change: str
     choice: Ranked | None
     same: Ranked | None
     flips: bool
+    why: str = ""
 
 
 def sensitivities(found: Advice) -> tuple[Sensitivity, ...]:
@@ -38,7 +39,17 @@ def _answer(found: Advice, words: str, question: Question) -> Sensitivity:
     key = _kind(found.choice)
     same = next((each for each in then.ranked if _kind(each) == key), None)
     behind = same is None or then.choice is None or same.step_s > then.choice.step_s * (1 + AS_FAST_FRAC)
-    return Sensitivity(words, then.choice, same, behind)
+    why = "" if same else _missing(then, key)
+    return Sensitivity(words, then.choice, same, behind, why)
+
+
+def _missing(then: Advice, key: tuple[str, ...]) -> str:
+    if any(_kind(each) == key for each in then.close):
+        return "is too close to say whether it fits"
+    data = then.question.global_batch < then.question.cluster.devices
+    if any(_kind(each) == key for each in then.refused) or not data:
+        return "does not fit"
+    return "has too few samples for so many data ranks"
 
 
 def _kind(ranked: Ranked | None) -> tuple[str, ...]:
@@ -55,14 +66,15 @@ def _changes(question: Question) -> Iterator[tuple[str, Question]]:
     yield "twice the batch", replace(question, global_batch=2 * question.global_batch)
     for words, part in (("half the batch", 2), ("a quarter of the batch", 4)):
         if question.global_batch >= part:
-            yield words, replace(question, global_batch=question.global_batch // part)
+            yield words, replace(question, global_batch=question.global_batch // part, micro_batch=0)
     if question.global_batch >= _LONGER:
         longer = replace(
             question, seq_len=question.seq_len * _LONGER, global_batch=question.global_batch // _LONGER, micro_batch=0
         )
         yield f"sequences {_LONGER} times as long, as many tokens", longer
     if cluster.devices >= cluster.per_node:
-        yield "twice the devices, the same batch", _on(question, replace(cluster, devices=2 * cluster.devices))
+        more = replace(question, micro_batch=0)
+        yield "twice the devices, the same batch", _on(more, replace(cluster, devices=2 * cluster.devices))
 
 
 def _on(question: Question, cluster: Cluster) -> Question:

@@ -13,7 +13,7 @@ from meshscope.advisor.forecast import MemoryForecast, Term, TimeForecast
 from meshscope.advisor.memory import terms as memory_terms
 from meshscope.advisor.naming import layout_name, settings
 from meshscope.advisor.ranking import Ranked
-from meshscope.advisor.why import against_choice
+from meshscope.advisor.why import against_choice, group_name
 from meshscope.reports.advice_json import candidate_values, encoded, terms_values
 from meshscope.reports.columns import encodable, table, wrapped
 from meshscope.units import NS_PER_S, duration, percent, printable, rate, ratio, reach, size
@@ -94,7 +94,9 @@ def _time(time: TimeForecast, compute: str) -> list[str]:
     lines = [f"The step, {within} in 90 % of cases ({step.source}: {step.where}):"]
     lines += table(("", "", "of the step"), rows)
     named = [
-        f"{name} {duration(part * NS_PER_S)}" for name, part in sorted(time.exposed_by.items(), key=_largest) if part
+        f"{duration(part * NS_PER_S)} {group_name(name)}"
+        for name, part in sorted(time.exposed_by.items(), key=_largest)
+        if part
     ]
     lines += wrapped(f"Exposed: {', '.join(named) or 'nothing'}; beside compute: {duration(time.hidden_s * NS_PER_S)}.")
     lines += wrapped(f"{rate(time.tokens_per_s)} tokens/s, MFU {percent(time.mfu_frac)} of the dense {compute} peak.")

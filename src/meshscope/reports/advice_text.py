@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -46,7 +45,6 @@ def advice_report(found: Answer, *, top: int = 10, encoding: str | None = None) 
         "",
         *_candidates(found, top),
         *_not_chosen(found),
-        "",
         *_rules(found.rules),
         *_flips(found.sensitivities),
         *_front(found),
@@ -99,9 +97,9 @@ def _candidates(found: Answer, top: int) -> list[str]:
     close = next((at for at, (number, _) in enumerate(rows) if number > len(found.advice.ranked)), len(rows))
     if room(_WIDE) >= _WIDE:
         joined = [(*left, *right[1:]) for left, right in zip(one, other, strict=True)]
-        return [*_parted(table((*first, *second[1:]), joined, indent=""), close), *_legend(rows)]
+        return [*_parted(table((*first, *second[1:]), joined, indent=""), close), *_legend(rows), ""]
     upper, lower = table(first, one, indent=""), table(second, other, indent="")
-    return [*_parted(upper, close), *_legend(rows), "", *_parted(lower, close)]
+    return [*_parted(upper, close), *_legend(rows), "", *_parted(lower, close), ""]
 
 
 def _parted(lines: list[str], close: int) -> list[str]:
@@ -114,12 +112,13 @@ def _parted(lines: list[str], close: int) -> list[str]:
 
 
 def _legend(rows: Sequence[tuple[int, Ranked]]) -> list[str]:
-    said = (
-        ["~ nobody can tell from the fastest: the intervals overlap"] if any(each.is_tied for _, each in rows) else []
-    )
+    said = ["~ too near to the fastest to tell"] if any(each.is_tied for _, each in rows) else []
     if any(each.candidate.virtual > 1 for _, each in rows):
         said.append("v interleaved, so many stages on each rank")
-    named = [f"{number} with {', '.join(turned(each.candidate))}" for number, each in rows if turned(each.candidate)]
+    alike: dict[str, list[str]] = {}
+    for number, each in rows:
+        alike.setdefault(", ".join(turned(each.candidate)), []).append(str(number))
+    named = [f"{', '.join(numbers)} with {words}" for words, numbers in alike.items() if words]
     return wrapped("; ".join([*said, *named]), indent="", hanging="  ") if said or named else []
 
 
@@ -166,7 +165,7 @@ def _not_chosen(found: Answer) -> list[str]:
     refused = found.advice.refused
     if not refused:
         return []
-    lines = ["", "does not fit, with the layout and settings that need least:"]
+    lines = ["does not fit, with the layout and settings that need least:"]
     first = len(found.advice.ranked) + len(found.advice.close) + 1
     for number, each in enumerate(refused[:_MOST_REFUSED], start=first):
         used = each.memory.used
@@ -175,7 +174,7 @@ def _not_chosen(found: Answer) -> list[str]:
         lines.append(f"{number:>2}   {said}: {size(used.low)} to {size(used.high)} of {size(each.memory.limit_bytes)}")
     if len(refused) > _MOST_REFUSED:
         lines.append(f"     and {counted(len(refused) - _MOST_REFUSED, 'strategy', 'strategies')} more")
-    return lines
+    return [*lines, ""]
 
 
 def _rules(found: Sequence[Rule]) -> list[str]:
@@ -210,12 +209,15 @@ def _then(each: Sensitivity) -> str:
         return "nothing surely fits"
     behind = ""
     if each.flips:
-        slower = math.inf if each.same is None else each.same.step_s / each.choice.step_s - 1
-        behind = "; now chosen: " + (
-            "does not fit or is not legal" if each.same is None else f"{percent(slower)} slower"
-        )
+        behind = f"; what is chosen now {_now(each)}"
     step = duration(each.choice.step_s * NS_PER_S)
     return f"{layout_name(each.choice.candidate)} ({settings(each.choice.candidate)}), {step}{behind}"
+
+
+def _now(each: Sensitivity) -> str:
+    if each.same is None or each.choice is None:
+        return each.why
+    return f"is {percent(each.same.step_s / each.choice.step_s - 1)} slower"
 
 
 def _ragged(rows: Sequence[tuple[str, str, str]]) -> list[str]:
