@@ -1,7 +1,7 @@
 """How far the ratio of two predicted steps is off, over pairs of published runs that differ in their layout alone.
 
 Run by hand: python tests/benchmarks/advice_pairs.py FILE.csv (a table of published runs). It prints, per source and
-over all, the median and the 90th percentile of |predicted ratio / measured ratio − 1|, and how often the order is right.
+over all, the median and the 90th percentile of |predicted ratio / measured ratio − 1|, and how many orders are right.
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ from meshscope.advisor.shortlist import Group, Shortlist, first_of_each, shortli
 MOST_TIMED = 48
 _TRIES = 10
 """Settings of one layout whose memory is computed before it is given up."""
+_LEADERS = 10
+"""Layouts of which the second best settings are computed too: the estimate that orders them is a rough one."""
 _REFINED = 4
 _BUCKETS_MIB = (5, 10, 50, 100, 200)
 _PREFETCH = (2, 3)
@@ -145,23 +147,26 @@ def _weighed(listed: Shortlist, weighed: _Weighed, most: int) -> Iterator[Ranked
     first of each strategy in any case."""
     firsts = {id(group) for group in first_of_each(listed.groups)}
     taken = 0
-    for group in listed.groups:
+    for place, group in enumerate(listed.groups):
         if taken >= most and id(group) not in firsts:
             continue
-        found = _promising(group, weighed)
+        found = _promising(group, weighed, wanted=2 if place < _LEADERS else 1)
         taken += len(found)
         yield from found
 
 
-def _promising(group: Group, weighed: _Weighed) -> list[Ranked]:
+def _promising(group: Group, weighed: _Weighed, *, wanted: int) -> list[Ranked]:
     close: list[Ranked] = []
+    fits: list[Ranked] = []
     for candidate in group.candidates[:_TRIES]:
         found = weighed(candidate)
         if found and found.memory.fit is Fit.FITS:
-            return [*close[:1], found]
+            fits.append(found)
         if found and found.memory.fit is Fit.TOO_CLOSE:
             close.append(found)
-    return close[:1] or _smallest_that_fits(group, weighed)
+        if len(fits) == wanted:
+            break
+    return [*close[:1], *fits] if close or fits else _smallest_that_fits(group, weighed)
 
 
 def _smallest_that_fits(group: Group, weighed: _Weighed) -> list[Ranked]:

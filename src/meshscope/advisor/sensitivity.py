@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from meshscope.advisor.cluster import Cluster, Link
 from meshscope.advisor.naming import layout_key
 from meshscope.advisor.question import Question
-from meshscope.advisor.ranking import AS_FAST_FRAC, Advice, Ranked, advice
+from meshscope.advisor.ranking import Advice, Ranked, advice
 
 _TIMED = 16
 _LONGER = 4
@@ -17,14 +17,18 @@ _LONGER = 4
 @dataclass(frozen=True)
 class Sensitivity:
     """``change`` in words. ``choice`` is what would be chosen then, ``same`` the layout that is chosen now, as it would
-    do then (None where it does not fit, or is not legal). ``flips`` where ``same`` is slower by more than people
-    notice, or is none, for the reason in ``why``."""
+    do then (None where it does not fit, or is not legal). ``flips`` where ``same`` is surely slower then, or is none,
+    for the reason in ``why``; ``leans`` where another would be chosen that is too near to tell."""
 
     change: str
     choice: Ranked | None
     same: Ranked | None
     flips: bool
     why: str = ""
+
+    @property
+    def leans(self) -> bool:
+        return not self.flips and self.choice is not None and _kind(self.choice) != _kind(self.same)
 
 
 def sensitivities(found: Advice) -> tuple[Sensitivity, ...]:
@@ -38,7 +42,7 @@ def _answer(found: Advice, words: str, question: Question) -> Sensitivity:
     then = advice(question, most_timed=_TIMED)
     key = _kind(found.choice)
     same = next((each for each in then.ranked if _kind(each) == key), None)
-    behind = same is None or then.choice is None or same.step_s > then.choice.step_s * (1 + AS_FAST_FRAC)
+    behind = same is None or then.choice is None or not same.is_tied
     why = "" if same else _missing(then, key)
     return Sensitivity(words, then.choice, same, behind, why)
 

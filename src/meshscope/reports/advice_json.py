@@ -168,6 +168,7 @@ def _sensitivity(each: Sensitivity) -> dict[str, Any]:
     return {
         "change": each.change,
         "flips": each.flips,
+        "leans": each.leans,
         "choice": None if then is None else layout_name(then.candidate),
         "settings": None if then is None else settings(then.candidate),
         "step_time_s": None if then is None else then.step_s,

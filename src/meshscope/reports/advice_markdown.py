@@ -73,7 +73,7 @@ def _rules(found: Answer) -> list[tuple[str, ...]]:
 def _flips(found: Answer) -> list[tuple[str, ...]]:
     return [
         (each.change, f"{layout_name(each.choice.candidate)}, {settings(each.choice.candidate)}" if each.choice
-         else "nothing surely fits", "flips" if each.flips else "stays")
+         else "nothing surely fits", "flips" if each.flips else "leans" if each.leans else "stays")
         for each in found.sensitivities
     ]  # fmt: skip
 

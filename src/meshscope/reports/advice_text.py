@@ -200,7 +200,7 @@ def _rule(rule: Rule) -> str:
 def _flips(found: Sequence[Sensitivity]) -> list[str]:
     if not found:
         return []
-    rows = [(each.change, _then(each), "flips" if each.flips else "stays") for each in found]
+    rows = [(each.change, _then(each), "flips" if each.flips else "leans" if each.leans else "stays") for each in found]
     return ["What would flip the choice:", *_ragged(rows), ""]
 
 
@@ -208,7 +208,7 @@ def _then(each: Sensitivity) -> str:
     if each.choice is None:
         return "nothing surely fits"
     behind = ""
-    if each.flips:
+    if each.flips or each.leans:
         behind = f"; what is chosen now {_now(each)}"
     step = duration(each.choice.step_s * NS_PER_S)
     return f"{layout_name(each.choice.candidate)} ({settings(each.choice.candidate)}), {step}{behind}"
