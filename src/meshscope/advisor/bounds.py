@@ -5,6 +5,8 @@ These are bounds, no forecasts: each term is below what any of the formulas of t
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from meshscope.advisor.architecture import Architecture
 from meshscope.advisor.candidate import Candidate
 
@@ -22,7 +24,7 @@ def least_bytes(architecture: Architecture, candidate: Candidate) -> float:
 def _state(architecture: Architecture, candidate: Candidate) -> float:
     """The mean over stages, which the largest is not below."""
     split = candidate.tensor * candidate.pipeline
-    everything, of_experts = architecture.parameters, _expert_parameters(architecture)
+    everything, of_experts = counted_parameters(architecture)
     plain = (everything - of_experts) / split * _bytes_each(candidate, candidate.sharded_over)
     if not of_experts:
         return plain
@@ -31,8 +33,11 @@ def _state(architecture: Architecture, candidate: Candidate) -> float:
     return plain + of_experts / max(split, wide) * _bytes_each(candidate, over)
 
 
-def _expert_parameters(architecture: Architecture) -> float:
-    return architecture.mixture_layers * architecture.experts * architecture.mlp_parameters(architecture.d_ff)
+@lru_cache(maxsize=16)
+def counted_parameters(architecture: Architecture) -> tuple[int, int]:
+    """All of them, and those of experts among them: counted once for the thousands of candidates of a model."""
+    of_experts = architecture.mixture_layers * architecture.experts * architecture.mlp_parameters(architecture.d_ff)
+    return architecture.parameters, of_experts
 
 
 def _bytes_each(candidate: Candidate, over: float) -> float:

@@ -88,7 +88,7 @@ def _candidates(found: Answer, top: int) -> list[str]:
         return []
     longest_ns = max((each.time.step_s.high * NS_PER_S for _, each in rows if each.time), default=0.0)
     times = MILLISECONDS if longest_ns < _LONG_NS else time_unit((longest_ns,))
-    sizes = size_unit(each.memory.limit_bytes for _, each in rows)
+    sizes = size_unit(each.memory.used.high for _, each in rows)
     first = ("#    strategy", "micro", "ckpt", f"{times.name}/step", "90 % within")
     second = ("#", f"exposed {times.name}", "of the step", "tokens/s", f"MFU {_peak(found)}", f"{sizes.name}/device",
               "90 % within", "of")  # fmt: skip
@@ -112,7 +112,7 @@ def _parted(lines: list[str], close: int) -> list[str]:
 
 
 def _legend(rows: Sequence[tuple[int, Ranked]]) -> list[str]:
-    said = ["~ too near to the fastest to tell"] if any(each.is_tied for _, each in rows) else []
+    said = ["~ too near to the fastest to tell"] if any(each.is_tied for _, each in rows[1:]) else []
     if any(each.candidate.virtual > 1 for _, each in rows):
         said.append("v interleaved, so many stages on each rank")
     alike: dict[str, list[str]] = {}
