@@ -63,7 +63,8 @@ def _among(by_ranks: dict[int, tuple[Sweep, ...]], kind: str, size_bytes: float,
     """Timed with these ranks, or scaled from the nearest below and above that used the same algorithm."""
     off = table("collectives")["off"]
     if ranks in by_ranks:
-        one = _one(by_ranks[ranks], size_bytes, 1.0, off["sweep"])
+        is_small = size_bytes < off["small_mib"] * 2**20
+        one = _one(by_ranks[ranks], size_bytes, 1.0, off["small_sweep" if is_small else "sweep"])
         return Parts(one.begun_s, one.moved_s, one.off, "measured", one.where)
     # Switches that reduce take a tensor once, however many ranks there are; a ring's share of it grows with them.
     is_multicast = 0 < multicast <= ranks
