@@ -144,6 +144,7 @@ def left_out_sources() -> None:
 def between_nodes() -> None:
     print("\nAll-reduce over nodes, 1 MiB and more: the frozen constants, by source")
     by: dict[str, list[float]] = defaultdict(list)
+    inside: dict[str, list[bool]] = defaultdict(list)
     with (SHARED / "collective_bandwidth.csv").open() as file:
         for row in csv.DictReader(file):
             nodes, ranks = int(row["n_nodes"]), int(row["n_gpus"])
@@ -156,11 +157,13 @@ def between_nodes() -> None:
             rate = float(row["inter_gbs_uni_per_gpu"] or 12.5) * 8
             kind = "EFA" if is_efa else "InfiniBand"
             made = cluster(f"{nodes}x{ranks // nodes}x{name}@{kind} {rate:g}", Path("nowhere"))
-            took_s = collective(made, row["collective"], float(row["size_bytes"]), ranks).value
+            figure = collective(made, row["collective"], float(row["size_bytes"]), ranks)
             source = f"{name} {nodes}x{ranks // nodes} {kind} {rate:g}, {row['source_where'][:26]}, {row['algo'][:8]}"
-            by[source].append(took_s / float(row["time_us"]) * 1e6 - 1)
+            took_s = float(row["time_us"]) * 1e-6
+            by[source].append(figure.value / took_s - 1)
+            inside[source].append(figure.low <= took_s <= figure.high)
     for source, off in by.items():
-        said(source, off)
+        said(source, off, f"in its interval {100 * np.mean(inside[source]):.0f} %")
 
 
 def products() -> dict[tuple[str, str, str], np.ndarray]:
@@ -219,8 +222,10 @@ def matrix_products() -> None:
         if name not in DESCRIBED:
             continue
         spec = device(name, Path("nowhere"))
-        frozen = [matmul(spec, m, n, k, compute, count).value / t - 1 for m, n, k, count, t in points]
-        said(f"{name} {compute}, {source}: frozen", frozen)
+        figures = [matmul(spec, m, n, k, compute, count) for m, n, k, count, _ in points]
+        frozen = [figure.value / t - 1 for figure, t in zip(figures, points[:, 4], strict=True)]
+        inside = np.mean([figure.low <= t <= figure.high for figure, t in zip(figures, points[:, 4], strict=True)])
+        said(f"{name} {compute}, {source}: frozen", frozen, f"in its interval {100 * inside:.0f} %")
         if len(points) < 8:
             continue
         folds = len(points) if len(points) < 20 else FOLDS

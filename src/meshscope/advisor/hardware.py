@@ -108,7 +108,7 @@ def _found(text: str, known: Entries) -> DeviceEntry:
                 return entry
     raise InputError(
         f"No device is known as {_short(text)}.",
-        hint=f"Known: {', '.join(known.devices)}. Others are described in {own_folder()}{os.sep}NAME.toml.",
+        hint=f"Known: {', '.join(known.devices)}. Describe another in {own_folder() / 'NAME.toml'}.",
     )
 
 
