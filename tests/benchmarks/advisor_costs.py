@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from meshscope.advisor.cluster import Cluster
 from meshscope.advisor.costs import bus
 from meshscope.advisor.costs.collective import collective
 from meshscope.advisor.costs.matmul import Fit, fit, machine, matmul, seconds
@@ -166,6 +167,40 @@ def between_nodes() -> None:
         said(source, off, f"in its interval {100 * np.mean(inside[source]):.0f} %")
 
 
+def over_efa() -> dict[str, tuple[Cluster, list[Point]]]:
+    """The sweeps over EFA, from 1 MiB on."""
+    found = {}
+    for (gpu, ranks, nodes, rate, _, _), points in sweeps().items():
+        if int(nodes) > 1 and gpu != OLD:
+            text = f"{nodes}x{int(ranks) // int(nodes)}x{NAMES.get(gpu, gpu)}@EFA {float(rate) * 8:g}"
+            found[text] = (cluster(text, Path("nowhere")), [point for point in points if point[0] >= MIB])
+    return found
+
+
+def network_left_out() -> None:
+    print("\nAll-reduce over EFA, 1 MiB and more: efficiency, S0, p and a step's latency fitted without this sweep")
+    every = over_efa()
+
+    def errors(made: Cluster, points: list[Point], known: np.ndarray) -> list[float]:
+        between = replace(
+            made.between, efficiency=1 / (1 + math.exp(-known[0])), half_bytes=math.exp(known[1]),
+            power=math.exp(known[2]), latency_s=math.exp(known[3]),
+        )  # fmt: skip
+        laid = replace(made, between=between)
+        return [collective(laid, "all_reduce", size, made.devices).value / time_s - 1 for size, time_s in points]
+
+    for left, (made, points) in every.items():
+        kept = [other for text, other in every.items() if text != left]
+
+        def off(known: np.ndarray, kept: list[tuple[Cluster, list[Point]]] = kept) -> float:
+            if not -3 < known[2] < 0.2:
+                return 1e3
+            each = [float(np.mean(np.abs(errors(*other, known)))) for other in kept]
+            return float(np.mean(each)) + 0.05 * abs(known[0] - 2.9)
+
+        said(left, errors(made, points, lowest(off, [2.9, math.log(2e7), -0.5, math.log(2e-5)], 200)))
+
+
 def products() -> dict[tuple[str, str, str], np.ndarray]:
     """m, n, k, count and seconds, by device, compute type and source."""
     found: dict[tuple[str, str, str], list[tuple[float, ...]]] = defaultdict(list)
@@ -245,6 +280,7 @@ def main() -> None:
     left_out_sizes()
     left_out_sources()
     between_nodes()
+    network_left_out()
     matrix_products()
 
 

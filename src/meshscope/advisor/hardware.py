@@ -214,6 +214,8 @@ def _network(text: str, known: Entries) -> Link:
         latency_s=entry.latency_s.value,
         sources=_sources(entry) | {"bytes_per_s": f"datasheet: {gbit:g} Gbit/s per device"},
         kind="network",
+        step_s=_value(entry.step_s),
+        tree_nodes=entry.tree_nodes,
         efficiency=entry.efficiency.value,
         half_bytes=_value(entry.half_bytes),
         power=entry.power.value if entry.power else 1.0,
