@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from meshscope.advisor.tables import table
+
 
 @dataclass(frozen=True)
 class Passes:
@@ -42,13 +44,16 @@ PASSES = {
 @dataclass(frozen=True)
 class Speed:
     """What a stack makes of a device, beside the bare costs of operations: factors on durations (``matmul``, ``narrow``
-    of products in fp8 or fp4, ``attention``, ``memory_bound``, ``collective``, ``optimizer``), ``launch_s`` of the host
+    of products in fp8 or fp4, ``rowwise`` of those with a scale
+    per row on top, ``mixture`` of experts' products and of sorting for them, ``attention``, ``memory_bound``, ``collective``, ``optimizer``), ``launch_s`` of the host
     per kernel, ``contention`` of compute beside a collective, ``tail_s`` per step beside the model, ``jitter_frac`` of a
     step by which the slowest of n ranks is late, times √(2 ln n); ``spread_frac`` is the half width of the interval that
     90 % of runs lie in."""
 
     matmul: float = 1.0
     narrow: float = 1.0
+    rowwise: float = 1.0
+    mixture: float = 1.0
     attention: float = 1.0
     memory_bound: float = 1.0
     collective: float = 1.0
@@ -63,6 +68,8 @@ class Speed:
 PRIORS = {
     "matmul": 1.1,
     "narrow": 1.2,
+    "rowwise": 1.25,
+    "mixture": 1.2,
     "attention": 1.1,
     "memory_bound": 1.1,
     "collective": 1.0,
@@ -74,10 +81,9 @@ PRIORS = {
 }
 """Where nothing was fitted: what is expected before any run is seen."""
 
-FITTED: dict[str, float] = {
-    "stack.xla.tail_s": 0.2,
-}
-"""``all``, ``device.FAMILY`` and ``stack.FAMILY``, each with the constant's name: factors that multiply."""
+FITTED: dict[str, float] = {name: float(value) for name, value in table("time")["fitted"].items()}
+"""``all``, ``device.FAMILY`` and ``stack.FAMILY``, each with the constant's name: factors that multiply. Fitted together
+to published runs, as the head of ``data/time.toml`` says."""
 
 
 def speed(stack: str, device: str, fitted: Mapping[str, float] = FITTED) -> Speed:

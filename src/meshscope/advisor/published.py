@@ -97,8 +97,8 @@ def _refuse(row: Row) -> None:
 
 
 def _stack(row: Row) -> Stack:
-    words = (text(row, name) for name in ("framework", "software_notes", "compile", "published_date", "other_opts"))
-    return stack(*words)
+    words = [text(row, name) for name in ("framework", "software_notes", "compile", "published_date")]
+    return stack(*words, options=f"{text(row, 'other_opts')} {text(row, 'precision')}")
 
 
 def model_of(row: Row) -> Architecture:

@@ -38,7 +38,8 @@ def forecast_of(
 ) -> TimeForecast:
     """As `timing`, by constants of one's own (a fit tries many)."""
     _check(candidate, cluster)
-    prices = Prices(cluster, candidate.numerics.compute, known, multipliers)
+    numerics = candidate.numerics
+    prices = Prices(cluster, numerics.compute, known, multipliers, is_rowwise="row" in numerics.name)
     laid = stages(architecture, candidate)
     steps = [Step(stage, candidate, of(candidate.stack), prices) for stage in laid]
     parts = _single(steps[0]) if candidate.pipeline == 1 else _pipelined(steps, candidate, prices)
