@@ -10,7 +10,7 @@ from meshscope.advisor.candidate import Candidate, Numerics
 
 @dataclass(frozen=True)
 class Habits:
-    """``is_fused``: gated MLPs keep no intermediate of their own (Transformer Engine, a compiler); ``fuses_norms``: nor do
+    """``is_fused``: gated MLPs keep no intermediate (Transformer Engine, a compiler); ``fuses_norms``: nor do
     norms (theirs; torch's own RMSNorm since 2.9 and torchtitan's before).
     ``recomputes_cheap``: what a compiler computes again in the backward pass rather than keep (norms, activations).
     ``is_autocast``: the stream between layers stays fp32. ``repeats_kv``: keys and values are copied once per query
