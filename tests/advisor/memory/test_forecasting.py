@@ -26,7 +26,7 @@ MEGATRON = Candidate("", "torch", "megatron-te", 4096, 1, numerics("megatron"), 
 
 def test_a_step_of_llama_8b_is_added_up_as_by_hand() -> None:
     """12 bytes a parameter over 8 (no gradients yet in the loss); per layer and token its input and output, queries,
-    attention's output, values and the gate's product; three fp32 tensors of logits; two gathered layers and tables."""
+    attention's output, values and the gate's product; three fp32 tensors of logits; a gathered layer and the tables."""
     parameters, tokens, tables = 8_030_261_248, 2 * 8192, 2 * 128256 * 4096
     layer = (parameters - tables - 4096) / 32
     found = memory(LLAMA, FSDP, cluster("8xH100"))
@@ -36,7 +36,7 @@ def test_a_step_of_llama_8b_is_added_up_as_by_hand() -> None:
     per_token = 2 * (2 * 4096 + 2 * 4096 + 1024 + 14336)
     last_norm = 4 * 4096
     assert found.categories["activations"].value == 32 * tokens * per_token + tokens * last_norm
-    assert found.categories["communication"].value == pytest.approx(2 * (2 * layer + tables))
+    assert found.categories["communication"].value == pytest.approx(2 * (layer + tables))
 
 
 def test_allocated_is_the_sum_of_its_categories_and_lies_in_their_interval() -> None:

@@ -86,7 +86,7 @@ def _all_gathered(place: Place) -> Part:
 
 
 def _layers_gathered(place: Place, moment: Moment) -> tuple[Part, ...]:
-    """One layer in use, and ``prefetch`` more on their way."""
+    """One layer in use, and ``prefetch`` more on their way. In the loss the last layer may still lie there."""
     each, ahead = gathered_bytes(place), place.candidate.prefetch
     layer = each * place.share.layer
     words = f"{each:g} B × {number(place.share.layer)}"
@@ -94,7 +94,8 @@ def _layers_gathered(place: Place, moment: Moment) -> tuple[Part, ...]:
                   0.0, 2.0, pool="gather")  # fmt: skip
     if moment == "start":
         return (coming,)
-    return (Part("communication", "gathered layer", layer, f"{words} = {said(layer)}", 0.5, 2.0), coming)
+    in_use = Part("communication", "gathered layer", layer, f"{words} = {said(layer)}", 0.0, 2.0)
+    return (in_use,) if moment == "loss" else (in_use, coming)
 
 
 def _root_gathered(place: Place, moment: Moment) -> tuple[Part, ...]:
