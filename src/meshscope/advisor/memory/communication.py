@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from meshscope.advisor.memory.constants import DEEPSPEED_BUCKET, DEEPSPEED_LIVE
 from meshscope.advisor.memory.habits import is_deepspeed, is_megatron
 from meshscope.advisor.memory.parts import Part, number, said
 from meshscope.advisor.memory.place import Place
 from meshscope.advisor.memory.state import Moment, parameters_are_sharded
-
-_DEEPSPEED_LIVE = 1e9
-"""``stage3_max_live_parameters`` (deepspeed.ai, docs/config-json, ZeRO options)."""
-_DEEPSPEED_BUCKET = 5e8
-"""Elements of ``reduce_bucket_size``, ``allgather_bucket_size`` and ``stage3_prefetch_bucket_size`` (same page)."""
 
 
 def communication(place: Place, moment: Moment) -> tuple[Part, ...]:
@@ -134,11 +130,11 @@ def _deepspeed(place: Place, moment: Moment) -> tuple[Part, ...]:
         return ()
     each = min(2.0, place.candidate.numerics.parameter_bytes)
     if place.candidate.zero_stage < 3:
-        size = 2 * each * min(_DEEPSPEED_BUCKET, place.share.all)
+        size = 2 * each * min(DEEPSPEED_BUCKET, place.share.all)
         words = f"two buckets of at most 5e8 elements × {each:g} B = {said(size)}"
         return (Part("communication", "DeepSpeed's buckets", size, words, 0.2, 1.6),)
-    live = each * min(_DEEPSPEED_LIVE, place.share.all)
-    bucket = each * min(_DEEPSPEED_BUCKET, place.share.all)
+    live = each * min(DEEPSPEED_LIVE, place.share.all)
+    bucket = each * min(DEEPSPEED_BUCKET, place.share.all)
     words = f"at most 1e9 live parameters × {each:g} B = {said(live)}"
     return (
         Part("communication", "live parameters", live, words, 0.3, 1.2),

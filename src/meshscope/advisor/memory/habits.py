@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from meshscope.advisor.architecture import Architecture
 from meshscope.advisor.candidate import Candidate, Numerics
+from meshscope.advisor.memory.constants import ACTIVATIONS
 
 
 @dataclass(frozen=True)
@@ -84,12 +85,20 @@ def has_dropout(architecture: Architecture) -> bool:
     return architecture.has_biases and not architecture.is_gated
 
 
+def _written(candidate: Candidate) -> str:
+    if is_megatron(candidate):
+        return "megatron"
+    if candidate.framework == "jax":
+        return "jax"
+    return "compiled" if candidate.is_compiled else "eager"
+
+
 def habits(architecture: Architecture, candidate: Candidate) -> Habits:
     """Of the stack that the candidate names, or of plain torch or JAX where it names none that is known."""
     megatron, is_jax = is_megatron(candidate), candidate.framework == "jax"
     is_compiled = is_jax or (candidate.is_compiled and not megatron)
     is_fused = megatron or is_compiled or any(name in candidate.stack for name in _FUSED)
-    least, most = (0.92, 1.08) if megatron else (0.7, 1.35) if is_jax else (0.8, 1.2)
+    least, most = ACTIVATIONS[_written(candidate)]
     return Habits(
         is_fused=is_fused,
         fuses_norms=is_fused or "titan" in candidate.stack,
