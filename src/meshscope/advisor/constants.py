@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from meshscope.advisor.tables import table
+
 
 @dataclass(frozen=True)
 class Passes:
@@ -79,10 +81,9 @@ PRIORS = {
 }
 """Where nothing was fitted: what is expected before any run is seen."""
 
-FITTED: dict[str, float] = {
-    "stack.xla.tail_s": 0.2,
-}
-"""``all``, ``device.FAMILY`` and ``stack.FAMILY``, each with the constant's name: factors that multiply."""
+FITTED: dict[str, float] = {name: float(value) for name, value in table("time")["fitted"].items()}
+"""``all``, ``device.FAMILY`` and ``stack.FAMILY``, each with the constant's name: factors that multiply. Fitted together
+to published runs, as the head of ``data/time.toml`` says."""
 
 
 def speed(stack: str, device: str, fitted: Mapping[str, float] = FITTED) -> Speed:

@@ -217,30 +217,52 @@ class _Maker:
         )
 
     def attention_block(self) -> tuple[Operation, ...]:
-        model, t = self.model, self.laid.tensor
+        model, t, passes = self.model, self.laid.tensor, self.passes
         width, narrow = model.attention_width / t, model.kv_width / t
-        passes = self.passes
-        yield_ = [
-            self.moved(
-                "norm and residual", passes.width / 2 * model.d_model * self.spread_tokens, passes.launches // 2
-            ),
+        return (
+            self.normed(),
             *self.enter_tensor(),
             *self.cast(model.d_model * self.tokens),
-            self.product("query, key, value", width + 2 * narrow, model.d_model),
+            *self.projections(),
             self.moved("positions", passes.heads * (width + 2 * narrow) * self.tokens, passes.launches // 4),
             *self.ring(),
             *self.scores(),
             *self.cast(width * self.tokens),
             self.product("attention out", model.d_model, width),
             *self.leave_tensor(),
-        ]
-        return tuple(yield_)
+        )
+
+    def normed(self) -> Operation:
+        """One of a layer's two norms, and the residual addition before it."""
+        passes = self.passes
+        return self.moved(
+            "norm and residual", passes.width / 2 * self.model.d_model * self.spread_tokens, passes.launches // 2
+        )
+
+    def projections(self) -> tuple[Operation, ...]:
+        """To queries, keys and values."""
+        model, t = self.model, self.laid.tensor
+        if not model.kv_rank:
+            return (self.product("query, key, value", (model.attention_width + 2 * model.kv_width) / t, model.d_model),)
+        queries = model.heads * (model.head_dim + model.rope_dim) / t
+        narrow = (
+            (self.product("query down", model.query_rank, model.d_model),
+             self.product("query up", queries, model.query_rank))
+            if model.query_rank
+            else (self.product("query", queries, model.d_model),)
+        )  # fmt: skip
+        return (
+            *narrow,
+            self.product("key and value down", model.kv_rank + model.rope_dim, model.d_model),
+            self.product("key and value up", 2 * model.attention_width / t, model.kv_rank),
+        )
 
     def scores(self) -> tuple[Operation, ...]:
         """Attention of queries and keys: one kernel, or with the scores in memory."""
         model, laid = self.model, self.laid
         heads = model.heads / laid.tensor
-        head = max(1, round(model.attention_width / model.heads))
+        # Of latent attention, queries and keys are wider than values.
+        head = max(1, round(model.attention_width / model.heads + model.rope_dim / 2))
         if laid.is_flash:
             batch = laid.micro_batch / laid.context
             many, m = (heads, 1) if heads < 1 else (1.0, round(heads))
@@ -260,9 +282,7 @@ class _Maker:
         d_ff = (model.dense_d_ff or model.d_ff) / t
         wide = 2 * d_ff if model.is_gated else d_ff
         return (
-            self.moved(
-                "norm and residual", passes.width / 2 * model.d_model * self.spread_tokens, passes.launches // 2
-            ),
+            self.normed(),
             *self.enter_tensor(),
             *self.cast(model.d_model * self.tokens),
             self.product("MLP up", wide, model.d_model),
@@ -285,9 +305,7 @@ class _Maker:
         exchange = () if laid.expert == 1 else (self.exchange(routed),)
         shared = self.shared_experts() if model.shared_experts else ()
         return (
-            self.moved(
-                "norm and residual", passes.width / 2 * model.d_model * self.spread_tokens, passes.launches // 2
-            ),
+            self.normed(),
             self.product("router", model.experts, model.d_model, tokens=self.spread_tokens),
             self.moved("sorting by expert", passes.routing * model.d_model * routed, 12),
             *shared,

@@ -49,14 +49,14 @@ class Prices:
         # Attention's own products and the head stay in the wider type where linear layers go narrow.
         is_wide = self.compute in ("fp8", "fp4") and each.name.startswith(("head", "score", "router"))
         compute = "bf16" if is_wide else self.compute
-        one_s = _matmul(self.cluster, each.m, each.n, each.k, compute).value
+        all_s = matmul(self.cluster.device, each.m, each.n, each.k, compute, each.times).value
         is_narrow = compute in ("fp8", "fp4")
         slow = self.speed.narrow if is_narrow else self.speed.matmul
         if is_narrow and self.is_rowwise:
             slow *= self.speed.rowwise
         if each.name.startswith("experts"):
             slow *= self.speed.mixture
-        return one_s * each.times * slow * self.multipliers.matmul
+        return all_s * slow * self.multipliers.matmul
 
     def collective_s(self, kind: str, size_bytes: float, ranks: int, stride: int) -> float:
         """The part that grows with the size, and the part that does not, each by its own factor."""
@@ -110,10 +110,6 @@ class Prices:
             waits = (*waits, *later)
             pieces.append(Piece(COMPUTE, seconds, "compute", phase, "compute", waits, COMPUTE, host_s))
         return pieces
-
-
-def _matmul(cluster: Cluster, m: int, n: int, k: int, compute: str) -> Figure:
-    return matmul(cluster.device, m, n, k, compute)
 
 
 def _attention(cluster: Cluster, each: Operation, compute: str) -> Figure:

@@ -8,7 +8,7 @@ from meshscope.advisor.cluster import Cluster
 from meshscope.advisor.coverage import NotCovered
 from meshscope.advisor.figures import Figure
 from meshscope.advisor.forecast import MemoryForecast, Term
-from meshscope.advisor.memory.device import fit, limit_bytes, reserved, used
+from meshscope.advisor.memory.device import beyond, fit, limit_bytes, outside, together
 from meshscope.advisor.memory.parts import CATEGORIES, total
 from meshscope.advisor.memory.peak import Peak, peak
 from meshscope.advisor.memory.place import places
@@ -25,20 +25,33 @@ _SAID = {
 
 def memory(architecture: Architecture, candidate: Candidate, cluster: Cluster) -> MemoryForecast:
     """At the peak, of the device that needs most. Raises NotCovered where the layout cannot be."""
-    return _forecast(_peak(architecture, candidate), candidate, cluster)
+    found = _peak(architecture, candidate)
+    categories: dict[str, Figure] = {
+        name: total((part for part in found.parts if part.category == name), name) for name in CATEGORIES
+    }
+    allocated = _allocated(found)
+    reserved = together(allocated, beyond(allocated, found, candidate, cluster))
+    used = together(reserved, outside(candidate, cluster))
+    return MemoryForecast(
+        categories, allocated, reserved, used, limit_bytes(cluster), fit(used, candidate, cluster), found.stage
+    )
 
 
 def terms(architecture: Architecture, candidate: Candidate, cluster: Cluster) -> tuple[Term, ...]:
-    """The arithmetic, part by part, in the order of `CATEGORIES`; then allocated, reserved and used. Raises as
-    `memory` does."""
+    """The arithmetic in the order of `CATEGORIES`, each part as ``category: part``; their sum ``allocated``; what the
+    allocator holds beyond and ``reserved``; what is outside of it and ``used``. Raises as `memory` does."""
     found = _peak(architecture, candidate)
-    forecast = _forecast(found, candidate, cluster)
-    sums = (("allocated", forecast.allocated), ("reserved", forecast.reserved), ("used", forecast.used))
-    ordered = sorted(found.parts, key=lambda part: CATEGORIES.index(part.category))
+    allocated = _allocated(found)
+    held, apart = beyond(allocated, found, candidate, cluster), outside(candidate, cluster)
+    reserved = together(allocated, held)
+    used = together(reserved, apart)
+    parts = sorted(found.parts, key=lambda part: CATEGORIES.index(part.category))
     return (
-        *(part.term for part in ordered),
-        *(Term(name, figure, 1.0, figure.where) for name, figure in sums),
-    )
+        *(part.term for part in parts),
+        _sum("allocated", allocated), *held,
+        _sum("reserved", reserved), *apart,
+        _sum("used", used),
+    )  # fmt: skip
 
 
 def _peak(architecture: Architecture, candidate: Candidate) -> Peak:
@@ -46,16 +59,12 @@ def _peak(architecture: Architecture, candidate: Candidate) -> Peak:
     return peak(places(architecture, candidate))
 
 
-def _forecast(found: Peak, candidate: Candidate, cluster: Cluster) -> MemoryForecast:
-    categories: dict[str, Figure] = {
-        name: total((part for part in found.parts if part.category == name), name) for name in CATEGORIES
-    }
-    allocated = total(found.parts, f"all tensors alive {_SAID[found.moment]}, on stage {found.stage}")
-    held = reserved(allocated, found, candidate, cluster)
-    taken = used(held, candidate, cluster)
-    return MemoryForecast(
-        categories, allocated, held, taken, limit_bytes(cluster), fit(taken, candidate, cluster), found.stage
-    )
+def _allocated(found: Peak) -> Figure:
+    return total(found.parts, f"all tensors alive {_SAID[found.moment]}, on stage {found.stage}")
+
+
+def _sum(name: str, figure: Figure) -> Term:
+    return Term(name, figure, 1.0, figure.where)
 
 
 def _check(architecture: Architecture, candidate: Candidate) -> None:

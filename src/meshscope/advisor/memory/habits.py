@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 
 from meshscope.advisor.architecture import Architecture
 from meshscope.advisor.candidate import Candidate, Numerics
+from meshscope.advisor.memory.constants import ACTIVATIONS
 
 
 @dataclass(frozen=True)
 class Habits:
-    """``is_fused``: norms and gated MLPs keep no intermediate of their own (Transformer Engine, a compiler).
+    """``is_fused``: gated MLPs keep no intermediate (Transformer Engine, a compiler); ``fuses_norms``: nor do
+    norms (theirs; torch's own RMSNorm since 2.9 and torchtitan's before).
     ``recomputes_cheap``: what a compiler computes again in the backward pass rather than keep (norms, activations).
     ``is_autocast``: the stream between layers stays fp32. ``repeats_kv``: keys and values are copied once per query
     head. ``keeps_gradients``: gradient buffers live from step to step, else they are made in each backward pass.
@@ -22,6 +24,7 @@ class Habits:
     """
 
     is_fused: bool
+    fuses_norms: bool
     recomputes_cheap: bool
     is_autocast: bool
     repeats_kv: bool
@@ -82,13 +85,23 @@ def has_dropout(architecture: Architecture) -> bool:
     return architecture.has_biases and not architecture.is_gated
 
 
+def _written(candidate: Candidate) -> str:
+    if is_megatron(candidate):
+        return "megatron"
+    if candidate.framework == "jax":
+        return "jax"
+    return "compiled" if candidate.is_compiled else "eager"
+
+
 def habits(architecture: Architecture, candidate: Candidate) -> Habits:
     """Of the stack that the candidate names, or of plain torch or JAX where it names none that is known."""
     megatron, is_jax = is_megatron(candidate), candidate.framework == "jax"
     is_compiled = is_jax or (candidate.is_compiled and not megatron)
-    least, most = (0.92, 1.08) if megatron else (0.7, 1.35) if is_jax else (0.8, 1.2)
+    is_fused = megatron or is_compiled or any(name in candidate.stack for name in _FUSED)
+    least, most = ACTIVATIONS[_written(candidate)]
     return Habits(
-        is_fused=megatron or is_compiled or any(name in candidate.stack for name in _FUSED),
+        is_fused=is_fused,
+        fuses_norms=is_fused or "titan" in candidate.stack,
         recomputes_cheap=is_compiled,
         is_autocast=is_autocast(candidate),
         repeats_kv=not (megatron or is_compiled),
