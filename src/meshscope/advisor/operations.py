@@ -18,7 +18,6 @@ from meshscope.advisor.candidate import Candidate
 from meshscope.advisor.constants import PASSES, Passes
 from meshscope.advisor.stacks import Stack, of
 
-
 _USUAL_NODE = 8
 """Devices in a node, as far as experts' traffic is spared between nodes."""
 
@@ -392,17 +391,20 @@ class _Maker:
             return (by_input, by_weight)
         if each.kind == "attention":
             return (replace(each, is_backward=True),)
-        if each.name == "cast":
-            return (each,)
         if each.kind == "memory":
-            return (replace(each, size_bytes=self.passes.backward * each.size_bytes, launches=2 * each.launches),)
-        turned = {"all_gather": "reduce_scatter", "reduce_scatter": "all_gather"}
+            more = 1.0 if each.name == "cast" else self.passes.backward
+            return (replace(each, size_bytes=more * each.size_bytes, launches=2 * each.launches, is_backward=True),)
+        return self.turned(each)
+
+    def turned(self, each: Operation) -> tuple[Operation, ...]:
+        """A collective's gradient: the one that goes the other way."""
         if each.name == "context":
             return (replace(each, size_bytes=2 * each.size_bytes),)
         if each.name == "tensor" and each.kind == "all_gather":
             # The input is gathered once more for the product by weight, beside the product by input.
             return (replace(each, beside=True), replace(each, kind="reduce_scatter"))
-        return (replace(each, kind=turned.get(each.kind, each.kind)),)
+        other = {"all_gather": "reduce_scatter", "reduce_scatter": "all_gather"}
+        return (replace(each, kind=other.get(each.kind, each.kind)),)
 
     # ---- parameters
 

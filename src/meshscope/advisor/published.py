@@ -97,8 +97,10 @@ def _refuse(row: Row) -> None:
 
 
 def _stack(row: Row) -> Stack:
-    words = [text(row, name) for name in ("framework", "software_notes", "compile", "published_date")]
-    return stack(*words, options=f"{text(row, 'other_opts')} {text(row, 'precision')}")
+    framework, notes, compiled, date = (
+        text(row, name) for name in ("framework", "software_notes", "compile", "published_date")
+    )
+    return stack(framework, notes, compiled, date, f"{text(row, 'other_opts')} {text(row, 'precision')}")
 
 
 def model_of(row: Row) -> Architecture:

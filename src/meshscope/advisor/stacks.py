@@ -20,7 +20,8 @@ class Stack:
 
     ``hides_tensor_frac`` is the share of tensor-parallel communication that runs beside the products it belongs to;
     ``sends_once_per_node``: a token goes to another node once, however many of its experts are there (DeepEP);
-    ``drops_padding``: samples of about the same length are put together, so that little is padded. ``usual_*`` is what is assumed where a run does not say.
+    ``drops_padding``: samples of about the same length are put together, so that little is padded. ``usual_*`` is what
+    is assumed where a run does not say.
     """
 
     name: str
@@ -47,6 +48,9 @@ class Stack:
 
 _TORCH = Stack("torch", "torch", "torch", usual_zero_stage=0)
 _JAX = Stack("jax", "jax", "xla", fusion="compiled", is_compiled=True, usual_zero_stage=3, has_fused_optimizer=True)
+_TITAN = Stack(
+    "torchtitan", "torch", "fsdp2", selective_recompute_frac=0.5, has_fused_optimizer=True, usual_zero_stage=3
+)
 _MEGATRON = Stack(
     "megatron",
     "torch",
@@ -69,11 +73,9 @@ STACKS = {
         replace(_TORCH, name="torch-compile", fusion="compiled", is_compiled=True),
         Stack("composer", "torch", "fsdp1", reduces_in_half=True, has_fused_optimizer=True, usual_zero_stage=3),
         Stack("fsdp1", "torch", "fsdp1", reduces_in_half=True, usual_zero_stage=3),
-        Stack("torchtitan", "torch", "fsdp2", selective_recompute_frac=0.5, has_fused_optimizer=True, usual_zero_stage=3),
-        Stack("torchtitan-async", "torch", "fsdp2", selective_recompute_frac=0.5, fusion="compiled", is_compiled=True,
-              has_fused_optimizer=True, usual_zero_stage=3, hides_tensor_frac=_ASYNC_FRAC),
-        Stack("torchtitan-compile", "torch", "fsdp2", selective_recompute_frac=0.5, fusion="compiled", is_compiled=True, has_fused_optimizer=True,
-              usual_zero_stage=3),
+        _TITAN,
+        replace(_TITAN, name="torchtitan-async", fusion="compiled", is_compiled=True, hides_tensor_frac=_ASYNC_FRAC),
+        replace(_TITAN, name="torchtitan-compile", fusion="compiled", is_compiled=True),
         Stack("apex", "torch", "ngc", fusion="fused", has_fused_optimizer=True, is_flash=False,
               drops_padding=True),
         Stack("deepspeed", "torch", "deepspeed", reduces_in_half=True, has_fused_optimizer=True, usual_zero_stage=3),
