@@ -21,13 +21,14 @@ from meshscope.advisor.timing import forecast_of
 WIDTHS = {
     "all.jitter_frac": 0.5,
     "all.contention": 0.1,
-    "all.tail_s": 1.0,
+    "all.tail_s": 0.4,
     "all.matmul": 0.2,
     "all.attention": 0.2,
     "all.memory_bound": 0.3,
     "all.collective": 0.15,
     "all.rowwise": 0.3,
     "all.mixture": 0.3,
+    "all.ring": 0.15,
     "device.*.matmul": 0.1,
     "device.*.narrow": 0.2,
     "device.*.attention": 0.3,
@@ -36,8 +37,8 @@ WIDTHS = {
     "stack.*.attention": 0.2,
     "stack.*.memory_bound": 0.2,
     "stack.*.narrow": 0.1,
-    "stack.*.collective": 0.2,
-    "stack.*.tail_s": 1.0,
+    "stack.*.collective": 0.12,
+    "stack.*.tail_s": 0.5,
 }
 STEP = 0.05
 FARTHEST = 0.4

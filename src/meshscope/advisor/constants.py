@@ -46,8 +46,8 @@ class Speed:
     """What a stack makes of a device, beside the bare costs of operations.
 
     Factors on durations: ``matmul``; ``narrow`` of products in fp8 or fp4, ``rowwise`` of those with a scale per row on
-    top; ``mixture`` of experts' products and of sorting for them; ``attention``, ``memory_bound``, ``collective``,
-    ``optimizer``; ``contention`` of compute beside a collective. ``launch_s`` is the host's per kernel, ``tail_s`` comes
+    top; ``mixture`` of experts' products and of sorting for them; ``attention``, ``ring`` on top where
+    keys and values go round; ``memory_bound``, ``collective``, ``optimizer``; ``contention`` of compute beside a collective. ``launch_s`` is the host's per kernel, ``tail_s`` comes
     once per step beside the model, ``jitter_frac`` of a step is how late the slowest of n ranks is, times √(2 ln n).
     ``spread_frac``: 90 % of runs take no longer by more than that, and are no faster by more.
     """
@@ -57,6 +57,7 @@ class Speed:
     rowwise: float = 1.0
     mixture: float = 1.0
     attention: float = 1.0
+    ring: float = 1.0
     memory_bound: float = 1.0
     collective: float = 1.0
     optimizer: float = 1.0
@@ -73,6 +74,7 @@ PRIORS = {
     "rowwise": 1.25,
     "mixture": 1.2,
     "attention": 1.1,
+    "ring": 1.15,
     "memory_bound": 1.1,
     "collective": 1.0,
     "optimizer": 1.0,

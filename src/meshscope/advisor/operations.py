@@ -22,6 +22,11 @@ _USUAL_NODE = 8
 """Devices in a node, as far as experts' traffic is spared between nodes."""
 
 
+_HIDDEN_EXPERTS_FRAC = 0.5
+"""Of experts' traffic between nodes, where one micro-batch's is sent while another one's layers compute (Megatron Core's
+overlap of expert-parallel communication, DeepSeek's DualPipe): forward hides backward's, but not the other way."""
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """``kind``: matmul (m × n × k, ``times`` alike), attention (of ``batch`` samples: m heads, n tokens, k the width
@@ -265,7 +270,8 @@ class _Maker:
         if laid.is_flash:
             batch = laid.micro_batch / laid.context
             many, m = (heads, 1) if heads < 1 else (1.0, round(heads))
-            return (Operation("attention", "attention", m=m, n=laid.seq_len, k=head, batch=batch * many,
+            name = "attention" if laid.context == 1 else "ring attention"
+            return (Operation(name, "attention", m=m, n=laid.seq_len, k=head, batch=batch * many,
                               is_causal=model.is_causal),)  # fmt: skip
         scores = self.tokens * laid.seq_len * heads
         many = max(1, round(laid.micro_batch * heads))
@@ -360,9 +366,11 @@ class _Maker:
         if self.ran.sends_once_per_node and nodes > 1:
             chosen = self.model.top_k
             size *= nodes * (1 - (1 - 1 / nodes) ** chosen) / chosen
+        hidden_frac = _HIDDEN_EXPERTS_FRAC if self.ran.sends_once_per_node and nodes > 1 else 0.0
         return Operation(
-            "experts", "all_to_all", size_bytes=size, ranks=self.laid.expert, stride=groups(self.laid).expert
-        )
+            "experts", "all_to_all", size_bytes=size, ranks=self.laid.expert, stride=groups(self.laid).expert,
+            hidden_frac=hidden_frac,
+        )  # fmt: skip
 
     def handover_bytes(self) -> float:
         return self.spread_tokens * self.model.d_model * self.element_bytes

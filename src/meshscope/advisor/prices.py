@@ -60,7 +60,7 @@ class Prices:
         if each.kind == "matmul":
             return self._product_slow(each) * own.matmul
         if each.kind == "attention":
-            return speed.attention * own.attention
+            return speed.attention * own.attention * (speed.ring if each.name.startswith("ring") else 1.0)
         if each.kind == "memory":
             mixture = speed.mixture if each.name == "sorting by expert" else 1.0
             return speed.memory_bound * own.memory_bound * mixture
