@@ -10,10 +10,12 @@ from meshscope.advisor.candidate import Candidate, Numerics
 
 @dataclass(frozen=True)
 class Habits:
-    """``is_fused``: norms and gated MLPs keep no intermediate of their own (Transformer Engine, a compiler).
+    """``is_fused``: gated MLPs keep no intermediate (Transformer Engine, a compiler); ``fuses_norms``: nor do
+    norms (theirs; torch's own RMSNorm since 2.9 and torchtitan's before).
     ``recomputes_cheap``: what a compiler computes again in the backward pass rather than keep (norms, activations).
     ``is_autocast``: the stream between layers stays fp32. ``repeats_kv``: keys and values are copied once per query
     head. ``keeps_gradients``: gradient buffers live from step to step, else they are made in each backward pass.
+    ``may_zero_gradients``: they may be filled with zeros after a step rather than freed, as torch did before 2.0.
     ``stands_in_gradients``: gradients that were added elsewhere leave a stand-in of the weight's shape.
     ``gathers_are_kept``: what tensor parallelism gathers before a product is kept for its backward pass.
     ``has_dropout``: masks of one byte an element. ``is_gated``: as the model's MLPs are.
@@ -21,10 +23,12 @@ class Habits:
     """
 
     is_fused: bool
+    fuses_norms: bool
     recomputes_cheap: bool
     is_autocast: bool
     repeats_kv: bool
     keeps_gradients: bool
+    may_zero_gradients: bool
     stands_in_gradients: bool
     gathers_are_kept: bool
     has_dropout: bool
@@ -35,6 +39,10 @@ class Habits:
 
 _FUSED = ("nanotron", "apex")
 """Stacks with fused kernels of their own."""
+
+
+_FREES = ("titan", "composer")
+"""Stacks that are known to free gradients after a step."""
 
 
 def is_megatron(candidate: Candidate) -> bool:
@@ -80,13 +88,16 @@ def habits(architecture: Architecture, candidate: Candidate) -> Habits:
     """Of the stack that the candidate names, or of plain torch or JAX where it names none that is known."""
     megatron, is_jax = is_megatron(candidate), candidate.framework == "jax"
     is_compiled = is_jax or (candidate.is_compiled and not megatron)
+    is_fused = megatron or is_compiled or any(name in candidate.stack for name in _FUSED)
     least, most = (0.92, 1.08) if megatron else (0.7, 1.35) if is_jax else (0.8, 1.2)
     return Habits(
-        is_fused=megatron or is_compiled or any(name in candidate.stack for name in _FUSED),
+        is_fused=is_fused,
+        fuses_norms=is_fused or "titan" in candidate.stack,
         recomputes_cheap=is_compiled,
         is_autocast=is_autocast(candidate),
         repeats_kv=not (megatron or is_compiled),
         keeps_gradients=megatron or (candidate.is_bucket_view and not candidate.zero_stage),
+        may_zero_gradients=not (megatron or is_jax) and not any(name in candidate.stack for name in _FREES),
         stands_in_gradients=megatron and "2021" not in candidate.stack,
         gathers_are_kept=not (megatron or is_jax),
         has_dropout=has_dropout(architecture),

@@ -44,6 +44,9 @@ def _alive(place: Place) -> tuple[float, str, float, float]:
     compute = compute_bytes(place.candidate)
     if is_megatron(place.candidate):
         return compute + 4, "logits, fp32 softmax", 0.95, 1.35
+    if "composer" in place.candidate.stack:
+        # llm-foundry's models use flash-attention's loss, which reads half-wide logits and writes their gradient.
+        return 2 * compute, "logits and their gradient", 0.9, 1.7
     if place.candidate.framework == "jax":
         return compute + 8, "logits, fp32 logits, their gradient", 0.55, 1.25
     if place.candidate.is_compiled:

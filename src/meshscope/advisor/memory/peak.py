@@ -33,9 +33,17 @@ def peak(places: tuple[Place, ...]) -> Peak:
 
 
 def _stage_peak(place: Place) -> Peak:
-    moments = [at(place, moment) for moment in MOMENTS]
+    moments = [at(place, moment) for moment in _moments(place)]
     found = max(moments, key=lambda each: each.size_bytes)
     return replace(found, held=(*_held(found, moments, "gather"), *_held(found, moments, "reduce")))
+
+
+def _moments(place: Place) -> tuple[Moment, ...]:
+    """A stage without the output layer has no loss, and a forward pass that gathers nothing begins with less than it
+    ends with."""
+    if not place.stage.has_head:
+        return ("start", "backward", "end", "step") if place.gathers else ("backward", "end", "step")
+    return MOMENTS if place.gathers else MOMENTS[1:]
 
 
 def _held(found: Peak, moments: list[Peak], pool: Pool) -> tuple[Part, ...]:

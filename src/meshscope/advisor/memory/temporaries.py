@@ -85,9 +85,14 @@ def _weights_in_fp8(place: Place) -> list[Part]:
     SOURCE: transformer_engine/pytorch/module/base.py, ``get_weight_workspace``."""
     if not place.own.stands_in_gradients or place.candidate.numerics.compute not in ("fp8", "fp4"):
         return []
-    size = place.share.all - place.share.tables
-    words = f"1 B × {number(size)} weights in layers = {said(size)}"
-    return [Part("temporaries", "weights in fp8", size, words, 0.0, 2.1)]
+    many = place.share.all - place.share.tables
+    if place.candidate.zero_stage == 3:
+        many = place.share.layer
+    words = f"1 B × {number(many)} weights in layers = {said(many)}"
+    if "nemo" in place.candidate.stack or "bridge" in place.candidate.stack:
+        # Its recipes keep parameters in fp8, in place of bf16.
+        return [Part("temporaries", "weights in fp8", 0.0, words, spare_bytes=many)]
+    return [Part("temporaries", "weights in fp8", many, words, 0.0, 2.1)]
 
 
 def _step(place: Place) -> list[Part]:
