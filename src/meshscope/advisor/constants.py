@@ -85,6 +85,20 @@ PRIORS = {
 }
 """Where nothing was fitted: what is expected before any run is seen."""
 
+_STACK_PRIORS = {
+    # One program is one launch, and the next step's is queued before this one ends.
+    "xla.tail_s": 0.25,
+}
+
+ATTENTION = {
+    # FlashAttention-2 is 1.3 to 1.5 times as fast as FlashAttention in Triton (arXiv 2307.08691, section 4.1).
+    ("triton", "ampere"): 1.4,
+    ("triton", "hopper"): 1.4,
+    # On Hopper, cuDNN and FlashAttention-3 are 1.5 to 2 times as fast as FlashAttention-2 (arXiv 2407.08608, section 4).
+    ("cudnn", "hopper"): 0.65,
+}
+"""Kernels beside FlashAttention-2, which the cost table is of, by family of devices: factors on its time."""
+
 FITTED: dict[str, float] = {name: float(value) for name, value in table("time")["fitted"].items()}
 """``all``, ``device.FAMILY`` and ``stack.FAMILY``, each with the constant's name: factors that multiply. Fitted
 together to published runs, as the head of ``data/time.toml`` says."""
@@ -95,6 +109,7 @@ def speed(stack: str, device: str, fitted: Mapping[str, float] = FITTED) -> Spee
     family that nothing was fitted to has the others' constants."""
     found = {
         name: prior
+        * _STACK_PRIORS.get(f"{stack}.{name}", 1.0)
         * fitted.get(f"all.{name}", 1.0)
         * fitted.get(f"device.{device}.{name}", 1.0)
         * fitted.get(f"stack.{stack}.{name}", 1.0)

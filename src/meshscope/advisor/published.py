@@ -202,7 +202,12 @@ def _kept_as_fits(model: Architecture, candidate: Candidate, cluster: Cluster) -
                 return tried
         except NotCovered:
             return candidate
-    return replace(candidate, checkpointing="selective" if of(candidate.stack).is_megatron else "full")
+    return replace(candidate, checkpointing="selective" if _keeps_some(candidate) else "full")
+
+
+def _keeps_some(candidate: Candidate) -> bool:
+    """Megatron computes some layers again, XLA's policies name what is kept or sent to the host: rarely all."""
+    return of(candidate.stack).is_megatron or candidate.framework == "jax"
 
 
 _LADDER: tuple[Checkpointing, ...] = ("none", "selective")

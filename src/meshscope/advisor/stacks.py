@@ -31,6 +31,7 @@ class Stack:
     is_compiled: bool = False
     is_megatron: bool = False
     is_flash: bool = True
+    attention_kernel: Literal["triton", "flash2", "cudnn"] = "flash2"
     is_sequence_parallel: bool = True
     is_overlapped: bool = True
     is_bucket_view: bool = False
@@ -61,6 +62,8 @@ _MEGATRON = Stack(
     usual_zero_stage=1,
 )
 
+_ENGINE = replace(_MEGATRON, name="megatron-te", family="megatron-te", attention_kernel="cudnn")
+
 _ASYNC_FRAC, _BUFFERED_FRAC = 0.35, 0.85
 """Of tensor-parallel communication, what pipelined products hide: of torch's asynchronous tensor parallelism by what it
 gains (torchtitan's asyncTP page of 2025-06: 8 to 10 % of steps of which a fourth is such communication); of Transformer
@@ -71,7 +74,7 @@ STACKS = {
     for each in (
         _TORCH,
         replace(_TORCH, name="torch-compile", fusion="compiled", is_compiled=True),
-        Stack("composer", "torch", "fsdp1", reduces_in_half=True, has_fused_optimizer=True, usual_zero_stage=3),
+        Stack("composer", "torch", "fsdp1", attention_kernel="triton", reduces_in_half=True, has_fused_optimizer=True, usual_zero_stage=3),
         Stack("fsdp1", "torch", "fsdp1", reduces_in_half=True, usual_zero_stage=3),
         _TITAN,
         replace(_TITAN, name="torchtitan-async", fusion="compiled", is_compiled=True, hides_tensor_frac=_ASYNC_FRAC),
@@ -81,14 +84,14 @@ STACKS = {
         Stack("deepspeed", "torch", "deepspeed", reduces_in_half=True, has_fused_optimizer=True, usual_zero_stage=3),
         Stack("nanotron", "torch", "nanotron", fusion="fused", has_fused_optimizer=True, usual_zero_stage=1),
         _MEGATRON,
-        replace(_MEGATRON, name="megatron-te", family="megatron-te"),
-        replace(_MEGATRON, name="megatron-overlap", family="megatron-te", hides_tensor_frac=_BUFFERED_FRAC),
-        replace(_MEGATRON, name="megatron-nemo", family="megatron-te", hides_tensor_frac=_BUFFERED_FRAC,
+        _ENGINE,
+        replace(_ENGINE, name="megatron-overlap", hides_tensor_frac=_BUFFERED_FRAC),
+        replace(_ENGINE, name="megatron-nemo", hides_tensor_frac=_BUFFERED_FRAC,
                 has_narrow_gradients=True, sends_once_per_node=True),
         replace(_MEGATRON, name="megatron-2021", family="megatron-2021", is_flash=False, is_sequence_parallel=False,
                 is_overlapped=False, usual_zero_stage=0),
         _JAX,
-        replace(_JAX, name="maxtext", family="xla", usual_checkpointing="full"),
+        replace(_JAX, name="maxtext", family="xla", usual_checkpointing="full", selective_recompute_frac=0.5),
         replace(_JAX, name="pax", family="xla", usual_zero_stage=0),
         replace(_JAX, name="pax-te", family="xla", usual_zero_stage=0, fusion="fused"),
     )

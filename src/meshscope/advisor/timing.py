@@ -54,8 +54,9 @@ def _steps(
 ) -> list[Step]:
     """One of each class of stages."""
     numerics = candidate.numerics
-    prices = Prices(cluster, numerics.compute, known, multipliers, is_rowwise="row" in numerics.name)
-    return [Step(stage, candidate, of(candidate.stack), prices) for stage in stages(architecture, candidate)]
+    ran = of(candidate.stack)
+    prices = Prices(cluster, numerics.compute, known, multipliers, "row" in numerics.name, ran.attention_kernel)
+    return [Step(stage, candidate, ran, prices) for stage in stages(architecture, candidate)]
 
 
 def beside(step_s: float, candidate: Candidate, known: Speed, multipliers: Multipliers) -> tuple[float, float]:
