@@ -21,13 +21,14 @@ from meshscope.advisor.timing import forecast_of
 WIDTHS = {
     "all.jitter_frac": 0.5,
     "all.contention": 0.1,
-    "all.tail_s": 1.0,
+    "all.tail_s": 0.4,
     "all.matmul": 0.2,
     "all.attention": 0.2,
     "all.memory_bound": 0.3,
     "all.collective": 0.15,
     "all.rowwise": 0.3,
     "all.mixture": 0.3,
+    "all.ring": 0.15,
     "device.*.matmul": 0.1,
     "device.*.narrow": 0.2,
     "device.*.attention": 0.3,
@@ -36,8 +37,8 @@ WIDTHS = {
     "stack.*.attention": 0.2,
     "stack.*.memory_bound": 0.2,
     "stack.*.narrow": 0.1,
-    "stack.*.collective": 0.2,
-    "stack.*.tail_s": 1.0,
+    "stack.*.collective": 0.12,
+    "stack.*.tail_s": 0.5,
 }
 STEP = 0.05
 FARTHEST = 0.4
@@ -135,7 +136,9 @@ def solved(at: Linear, fitted: Mapping[str, float], rows: np.ndarray) -> dict[st
     return {name: math.exp(value) for name, value in zip(at.names, kept, strict=True)}
 
 
-def fit(found: Sequence[Case], rounds: int = 3, start: Mapping[str, float] | None = None) -> tuple[dict[str, float], Linear]:
+def fit(
+    found: Sequence[Case], rounds: int = 3, start: Mapping[str, float] | None = None
+) -> tuple[dict[str, float], Linear]:
     fitted: dict[str, float] = dict(start or {})
     for _ in range(rounds):
         at = linear(found, fitted)
@@ -143,17 +146,25 @@ def fit(found: Sequence[Case], rounds: int = 3, start: Mapping[str, float] | Non
     return fitted, linear(found, fitted)
 
 
-def left_out(found: Sequence[Case], at: Linear, fitted: Mapping[str, float]) -> dict[str, tuple[dict[str, float], list[float]]]:
-    """Per source: the constants without it, and its rows' errors by them (predicted over measured minus 1)."""
+@dataclass(frozen=True)
+class LeftOut:
+    """The constants without a source, and its rows' errors by them (predicted over measured, minus 1)."""
+
+    fitted: dict[str, float]
+    off: list[float]
+
+
+def left_out(found: Sequence[Case], at: Linear, fitted: Mapping[str, float]) -> dict[str, LeftOut]:
+    """Per source."""
     answer = {}
     for source in dict.fromkeys(case.asked.source for case in found):
-        rows = np.array([case.asked.source != source for case in found])
-        without = solved(at, fitted, rows)
-        answer[source] = without, [case.predicted_s(without) / case.measured_s - 1 for case in found if case.asked.source == source]
+        without = solved(at, fitted, np.array([case.asked.source != source for case in found]))
+        own = [case for case in found if case.asked.source == source]
+        answer[source] = LeftOut(without, [case.predicted_s(without) / case.measured_s - 1 for case in own])
     return answer
 
 
-HEAD = """# Factors on the time model's priors (advisor/constants.py), fitted together to the rows of a table of published runs:
+HEAD = """# Factors on the time model's priors (advisor/constants.py), fitted together to a table of published runs:
 # {sources}.
 # Least squares of the logarithms of step times, robust (Huber), each source weighted by the root of its rows, each
 # factor held near 1 by a prior. Of those that stand here, "all" holds for every run, "device" for a family of devices,
