@@ -21,7 +21,7 @@ COMPUTE, EXPOSED, IDLE = "compute", "exposed communication", "idle"
 WITH_BUBBLE = "bubble and exposed communication"
 
 _MEMORY = ("parameters", "gradients", "optimizer")
-"""Categories that are there all the time: of others a forecast says what is held at the peak, a measurement the most."""
+"""Categories that are there all the time: of others a forecast says what the peak holds, a measurement the most."""
 
 
 @dataclass(frozen=True)
