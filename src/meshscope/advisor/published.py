@@ -97,8 +97,10 @@ def _refuse(row: Row) -> None:
 
 
 def _stack(row: Row) -> Stack:
-    words = (text(row, name) for name in ("framework", "software_notes", "compile", "published_date", "other_opts"))
-    return stack(*words)
+    framework, notes, compiled, date = (
+        text(row, name) for name in ("framework", "software_notes", "compile", "published_date")
+    )
+    return stack(framework, notes, compiled, date, f"{text(row, 'other_opts')} {text(row, 'precision')}")
 
 
 def model_of(row: Row) -> Architecture:
@@ -207,15 +209,23 @@ _LADDER: tuple[Checkpointing, ...] = ("none", "selective")
 
 
 def _is_early(row: Row) -> bool:
-    """Before sequence parallelism was published (arXiv 2205.05198)."""
+    """Before sequence parallelism was usual (arXiv 2205.05198, of May 2022), and not said to be used."""
+    said = f"{text(row, 'strategy')} {text(row, 'act_ckpt')} {text(row, 'other_opts')}"
+    return _is_before(row, 2022, 12) and not re.search(r"\bSP\b|sequence.parallel", said)
+
+
+def _is_before(row: Row, year: int, month: int) -> bool:
     found = re.match(r"(20\d\d)-(\d\d)", text(row, "published_date"))
-    return found is not None and (int(found[1]), int(found[2])) < (2022, 5)
+    return found is not None and (int(found[1]), int(found[2])) < (year, month)
 
 
 def _is_flash(row: Row, ran: Stack) -> bool:
     said = f"{text(row, 'notes')} {text(row, 'other_opts')} {text(row, 'software_notes')}".lower()
     if re.search(r"without flash|no flash", said):
         return False
+    if _is_before(row, 2022, 12):
+        # FlashAttention (arXiv 2205.14135) came into training frameworks from the end of 2022.
+        return "flash" in said
     return ran.is_flash or "flash" in said
 
 

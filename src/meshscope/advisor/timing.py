@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from meshscope.advisor.architecture import Architecture
+from meshscope.advisor.arithmetic import step_terms
 from meshscope.advisor.candidate import Candidate
 from meshscope.advisor.cluster import Cluster
 from meshscope.advisor.constants import Speed, speed
@@ -25,7 +26,11 @@ def timing(
     architecture: Architecture, candidate: Candidate, cluster: Cluster, multipliers: Multipliers = NEUTRAL
 ) -> TimeForecast:
     """The time of one step, and what it is made of. Raises NotCovered with the reason."""
-    return forecast_of(architecture, candidate, cluster, multipliers, usual_speed(candidate, cluster))
+    known = usual_speed(candidate, cluster)
+    found = forecast_of(architecture, candidate, cluster, multipliers, known)
+    late_s, tail_s = beside(found.step_s.value, candidate, known, multipliers)
+    slowest = max(_steps(architecture, candidate, cluster, multipliers, known), key=lambda step: step.stage.parameters)
+    return replace(found, terms=step_terms(slowest, late_s=late_s, tail_s=tail_s, bubble_s=found.bubble_s))
 
 
 def usual_speed(candidate: Candidate, cluster: Cluster) -> Speed:
@@ -38,11 +43,26 @@ def forecast_of(
 ) -> TimeForecast:
     """As `timing`, by constants of one's own (a fit tries many)."""
     _check(candidate, cluster)
-    prices = Prices(cluster, candidate.numerics.compute, known, multipliers)
-    laid = stages(architecture, candidate)
-    steps = [Step(stage, candidate, of(candidate.stack), prices) for stage in laid]
+    steps = _steps(architecture, candidate, cluster, multipliers, known)
+    prices = steps[0].prices
     parts = _single(steps[0]) if candidate.pipeline == 1 else _pipelined(steps, candidate, prices)
     return _forecast(architecture, candidate, cluster, prices, parts)
+
+
+def _steps(
+    architecture: Architecture, candidate: Candidate, cluster: Cluster, multipliers: Multipliers, known: Speed
+) -> list[Step]:
+    """One of each class of stages."""
+    numerics = candidate.numerics
+    prices = Prices(cluster, numerics.compute, known, multipliers, is_rowwise="row" in numerics.name)
+    return [Step(stage, candidate, of(candidate.stack), prices) for stage in stages(architecture, candidate)]
+
+
+def beside(step_s: float, candidate: Candidate, known: Speed, multipliers: Multipliers) -> tuple[float, float]:
+    """Of a whole step: how late the slowest rank is, and what happens once beside the model."""
+    tail_s = known.tail_s * multipliers.step_tail
+    late = known.jitter_frac * math.sqrt(2 * math.log(max(candidate.devices, 1)))
+    return (step_s - tail_s) * late / (1 + late), tail_s
 
 
 def _check(candidate: Candidate, cluster: Cluster) -> None:

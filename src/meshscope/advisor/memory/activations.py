@@ -40,8 +40,9 @@ def checkpointed_bytes(place: Place, *, is_mixture: bool) -> float:
 
 def _every_other_product(place: Place) -> float:
     """torchtitan's selective checkpointing by operation: the layer's input, attention's output, and of its products
-    every second one, from the first (queries, values, the gate's, the last: a compiler sees that nothing needs this one).
-    SOURCE: torchtitan/parallelisms/parallelize_llama.py, ``_custom_policy``; JAX's ``save_dots`` keeps a little more."""
+    every second one, from the first (queries, values, the gate's, the last, which nothing needs, as a compiler sees).
+    JAX's ``save_dots`` keeps a little more.
+    SOURCE: torchtitan/parallelisms/parallelize_llama.py, ``_custom_policy``."""
     shape, width = place.architecture, widths(place.candidate, place.own)
     wide = shape.attention_width * 2 + shape.kv_width + shape.d_ff * (max(1, shape.top_k) if shape.is_mixture else 1)
     ends = width.stream + (0.0 if place.own.recomputes_cheap else width.compute)

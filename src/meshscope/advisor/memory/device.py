@@ -1,4 +1,4 @@
-"""From what tensors take to what the device must have: the allocator's slack, the context, NCCL's buffers, the verdict."""
+"""From what tensors take to what the device must have: slack, the context, NCCL's buffers, and the verdict."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CONTEXT = (0.6, 0.45, 1.0)
 """GiB of the CUDA context and kernels (stas00 ml-engineering, training/performance: 0.47 lazy to 0.92 eager, A100)."""
 
 _NCCL_PER_GROUP = (0.35, 0.1, 0.9)
-"""GiB per communicator of more than one rank (same chapter: 0.55 to 2.0 GiB after the first barrier, context included)."""
+"""GiB per communicator of more than one rank (same chapter: 0.55 to 2.0 GiB after the first barrier, all in all)."""
 
 _POOL_FRAC = 0.75
 """Of a GPU's memory, that JAX takes at the start (docs.jax.dev, GPU memory allocation)."""
@@ -71,7 +71,7 @@ def limit_bytes(cluster: Cluster) -> float:
 
 
 def fit(used: Figure, candidate: Candidate, cluster: Cluster) -> Fit:
-    """Fits where even the upper bound does, in JAX's pool where there is one; does not where not even the lower does."""
+    """Fits where the upper bound does, in JAX's pool where there is one; does not where not even the lower does."""
     limit = limit_bytes(cluster)
     pool = _POOL_FRAC * limit if candidate.framework == "jax" and _has_pool(cluster) else limit
     if used.high <= pool:

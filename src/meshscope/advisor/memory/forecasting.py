@@ -6,6 +6,7 @@ from meshscope.advisor.architecture import Architecture
 from meshscope.advisor.candidate import Candidate
 from meshscope.advisor.cluster import Cluster
 from meshscope.advisor.coverage import NotCovered
+from meshscope.advisor.figures import Figure
 from meshscope.advisor.forecast import MemoryForecast, Term
 from meshscope.advisor.memory.device import fit, limit_bytes, reserved, used
 from meshscope.advisor.memory.parts import CATEGORIES, Part, total
@@ -26,7 +27,9 @@ def memory(architecture: Architecture, candidate: Candidate, cluster: Cluster) -
     """At the peak, of the device that needs most. Raises NotCovered where the layout cannot be."""
     _check(architecture, candidate)
     found = peak(places(architecture, candidate))
-    categories = {name: total((part for part in found.parts if part.category == name), name) for name in CATEGORIES}
+    categories: dict[str, Figure] = {
+        name: total((part for part in found.parts if part.category == name), name) for name in CATEGORIES
+    }
     allocated = total(found.parts, f"all tensors alive {_SAID[found.moment]}, on stage {found.stage}")
     held = reserved(allocated, found, candidate, cluster)
     taken = used(held, candidate, cluster)

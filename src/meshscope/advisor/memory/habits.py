@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from meshscope.advisor.architecture import Architecture
-from meshscope.advisor.candidate import Candidate
+from meshscope.advisor.candidate import Candidate, Numerics
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,23 @@ def is_megatron(candidate: Candidate) -> bool:
 
 def is_deepspeed(candidate: Candidate) -> bool:
     return "deepspeed" in candidate.stack.lower()
+
+
+def numerics(candidate: Candidate) -> Numerics:
+    """As the stack keeps them. Megatron, DeepSpeed and nanotron train on half-wide parameters beside an fp32 copy
+    in the optimizer, also where the mixture is stated as fp32 parameters that are cast."""
+    said = candidate.numerics
+    keeps_two = is_megatron(candidate) or is_deepspeed(candidate) or "nanotron" in candidate.stack
+    if not keeps_two or not said.cast_bytes or said.master_bytes:
+        return said
+    gradient = said.cast_bytes if is_deepspeed(candidate) else said.gradient_bytes
+    return replace(
+        said,
+        parameter_bytes=said.cast_bytes,
+        master_bytes=said.parameter_bytes,
+        gradient_bytes=gradient,
+        cast_bytes=0.0,
+    )
 
 
 def is_autocast(candidate: Candidate) -> bool:

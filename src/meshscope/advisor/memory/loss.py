@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from meshscope.advisor.memory.block import compute_bytes
 from meshscope.advisor.memory.habits import is_megatron
 from meshscope.advisor.memory.parts import Part, number, said
 from meshscope.advisor.memory.place import Place
@@ -31,7 +32,7 @@ def logits(place: Place, moment: Moment) -> tuple[Part, ...]:
 
 def _gradient(place: Place) -> tuple[float, str, float, float]:
     """What reaches the output layer's backward pass."""
-    compute = 4.0 if place.candidate.numerics.compute in ("fp32", "tf32") else 2.0
+    compute = compute_bytes(place.candidate)
     return compute, "the logits' gradient", 0.9, 1.5
 
 
@@ -40,7 +41,7 @@ def _alive(place: Place) -> tuple[float, str, float, float]:
 
     SOURCE: megatron/core/fusions/fused_cross_entropy.py (fp32 in place, one gradient in the compute type);
     torch's ``log_softmax`` and ``nll_loss`` backward (three fp32 tensors at once)."""
-    compute = 4.0 if place.candidate.numerics.compute in ("fp32", "tf32") else 2.0
+    compute = compute_bytes(place.candidate)
     if is_megatron(place.candidate):
         return compute + 4, "logits, fp32 softmax", 0.95, 1.35
     if place.candidate.framework == "jax":

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from meshscope.advisor.architecture import Architecture
 from meshscope.advisor.candidate import Candidate
-from meshscope.advisor.memory.habits import Habits, habits, is_deepspeed, is_megatron
+from meshscope.advisor.memory.habits import Habits, habits, is_deepspeed, is_megatron, numerics
 from meshscope.advisor.memory.stages import Stage, stages
 
 
@@ -61,6 +61,7 @@ class Place:
 
 def places(architecture: Architecture, candidate: Candidate) -> tuple[Place, ...]:
     """One per pipeline stage, first to last."""
+    candidate = replace(candidate, numerics=numerics(candidate))
     own = habits(architecture, candidate)
     return tuple(
         Place(architecture, candidate, own, stage, share(architecture, candidate, stage))

@@ -8,8 +8,8 @@ from meshscope.advisor.memory.parts import Part, Pool, number, said
 from meshscope.advisor.memory.place import Place
 
 Moment = Literal["start", "loss", "head", "backward", "end", "step"]
-"""When memory may be at its peak: as the first tables are gathered; in the loss; in the output layer's backward pass; in
-the last layer's, all activations there; in the first layer's, all gradients there; in the optimizer's step."""
+"""When memory may be at its peak: as the first tables are gathered; in the loss; in the output layer's backward pass;
+in the last layer's, all activations there; in the first layer's, all gradients there; in the optimizer's step."""
 
 MOMENTS: tuple[Moment, ...] = ("start", "loss", "head", "backward", "end", "step")
 
@@ -60,7 +60,8 @@ def _parameters(place: Place) -> Part:
 
 def _gradients(place: Place, moment: Moment) -> Part:
     size, words = _counted(place, place.candidate.numerics.gradient_bytes, is_sharded=place.candidate.zero_stage >= 2)
-    if not (place.own.keeps_gradients or place.accumulates or moment in ("end", "step")):
+    made = ("head", "backward", "end", "step") if place.candidate.framework == "jax" else ("end", "step")
+    if not (place.own.keeps_gradients or place.accumulates or moment in made):
         return Part("gradients", "not made yet", 0.0, f"none yet at this moment; {words} at the end of backward")
     pool: Pool = "reduce" if place.gathers and not place.own.keeps_gradients else "main"
     return Part("gradients", "accumulated", size, words, 0.99, 1.01, pool=pool)
