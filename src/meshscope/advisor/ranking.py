@@ -16,6 +16,8 @@ from meshscope.advisor.shortlist import Group, Shortlist, first_of_each, shortli
 MOST_TIMED = 48
 _TRIES = 10
 """Settings of one layout whose memory is computed before it is given up."""
+_LEADERS = 10
+"""Layouts of which the second best settings are computed too: the estimate that orders them is a rough one."""
 _REFINED = 4
 _BUCKETS_MIB = (5, 10, 50, 100, 200)
 _PREFETCH = (2, 3)
@@ -23,12 +25,17 @@ AS_FAST_FRAC = 0.02
 """Of the fastest step: what is slower by less is as fast, and the plainest of them is chosen."""
 _GAIN_FRAC = 0.005
 """A setting other than the framework's own has to save so much of a step."""
+PAIR_FRAC = 0.10
+"""What the ratio of two predicted steps is off in nine of ten pairs of dense runs that differ in their layout alone, in
+one table of published runs (tests/benchmarks/advice_pairs.py). What is common to both (the device's speed, the
+software) cancels, so that two predictions can be told apart although their own intervals overlap."""
 _KEPT = ("none", "selective", "full")
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """``is_tied``: its interval and that of the fastest overlap, so that nobody can tell which is faster."""
+    """``is_tied``: it is behind the fastest by less than predictions of two layouts are off against each other, so that
+    nobody can tell which is faster."""
 
     candidate: Candidate
     forecast: Forecast
@@ -104,11 +111,12 @@ def advice(question: Question, *, most_timed: int = MOST_TIMED) -> Advice:
     found += _refined(found, weighed)
     fits = [each for each in found if each.memory.fit is Fit.FITS and each.time is not None]
     best, others = _best_of_layouts(fits)
-    ranked = _ordered(best)
+    apart_frac = told_apart_frac(question)
+    ranked = _ordered(best, apart_frac)
     close = _best_of_layouts([each for each in found if each.memory.fit is Fit.TOO_CLOSE and each.time])[0]
     counts = Counts(listed.legal, listed.too_large, weighed.weighed, len(found))
     return Advice(
-        question, ranked, others, _tied(close, best), _refused(listed, weighed, [*ranked, *close]), counts,
+        question, ranked, others, _tied(close, best, apart_frac), _refused(listed, weighed, [*ranked, *close]), counts,
         dict(weighed.cannot_say),
     )  # fmt: skip
 
@@ -139,23 +147,26 @@ def _weighed(listed: Shortlist, weighed: _Weighed, most: int) -> Iterator[Ranked
     first of each strategy in any case."""
     firsts = {id(group) for group in first_of_each(listed.groups)}
     taken = 0
-    for group in listed.groups:
+    for place, group in enumerate(listed.groups):
         if taken >= most and id(group) not in firsts:
             continue
-        found = _promising(group, weighed)
+        found = _promising(group, weighed, wanted=2 if place < _LEADERS else 1)
         taken += len(found)
         yield from found
 
 
-def _promising(group: Group, weighed: _Weighed) -> list[Ranked]:
+def _promising(group: Group, weighed: _Weighed, *, wanted: int) -> list[Ranked]:
     close: list[Ranked] = []
+    fits: list[Ranked] = []
     for candidate in group.candidates[:_TRIES]:
         found = weighed(candidate)
         if found and found.memory.fit is Fit.FITS:
-            return [*close[:1], found]
+            fits.append(found)
         if found and found.memory.fit is Fit.TOO_CLOSE:
             close.append(found)
-    return close[:1] or _smallest_that_fits(group, weighed)
+        if len(fits) == wanted:
+            break
+    return [*close[:1], *fits] if close or fits else _smallest_that_fits(group, weighed)
 
 
 def _smallest_that_fits(group: Group, weighed: _Weighed) -> list[Ranked]:
@@ -200,7 +211,7 @@ def _order(ranked: Ranked) -> tuple[float, float]:
     return ranked.step_s, ranked.memory.used.value
 
 
-def _ordered(best: Sequence[Ranked]) -> tuple[Ranked, ...]:
+def _ordered(best: Sequence[Ranked], apart_frac: float) -> tuple[Ranked, ...]:
     """The choice, then the others by time, each told apart from the fastest or not."""
     if not best:
         return ()
@@ -208,15 +219,22 @@ def _ordered(best: Sequence[Ranked]) -> tuple[Ranked, ...]:
     as_fast = [each for each in best if each.step_s <= fastest.step_s * (1 + AS_FAST_FRAC)]
     choice = min(as_fast, key=plainness)
     others = sorted((each for each in best if each is not choice), key=_order)
-    return tuple(_tied([choice, *others], best))
+    return _tied([choice, *others], best, apart_frac)
 
 
-def _tied(found: Sequence[Ranked], best: Sequence[Ranked]) -> tuple[Ranked, ...]:
+def told_apart_frac(question: Question) -> float:
+    """From which share of a step on two layouts can be told apart: the calibration's residual, else `PAIR_FRAC`; twice
+    that for mixtures of experts, of whose layouts too few were published alike."""
+    own = question.multipliers.provenance.residual_frac
+    return own or PAIR_FRAC * (2 if question.architecture.is_mixture else 1)
+
+
+def _tied(found: Sequence[Ranked], best: Sequence[Ranked], apart_frac: float) -> tuple[Ranked, ...]:
     fastest = min(best, key=_order, default=None)
-    if fastest is None or fastest.time is None:
+    if fastest is None:
         return tuple(found)
-    high_s = fastest.time.step_s.high
-    return tuple(replace(each, is_tied=each.time is not None and each.time.step_s.low <= high_s) for each in found)
+    most_s = fastest.step_s * (1 + apart_frac)
+    return tuple(replace(each, is_tied=each.step_s <= most_s) for each in found)
 
 
 def plainness(ranked: Ranked) -> tuple[int, int, int, int, float]:

@@ -96,7 +96,7 @@ def _data_ways(
         yield "", 1, 1, 0
         return
     is_plain = tensor == pipeline == context == 1
-    yield "ddp" if framework == "torch" else "dp", data, 1, 0
+    yield "" if data == 1 else "ddp" if framework == "torch" else "dp", data, 1, 0
     if framework == "torch":
         yield "zero1", 1, data, 1
         if is_plain:
@@ -161,12 +161,13 @@ def _strategy(framework: Framework, word: str, degrees: tuple[int, int, int, int
 
 
 def _is_asked_for(question: Question, found: Candidate) -> bool:
-    """A filter matches a whole strategy, or one of its words: ``fsdp`` finds ``fsdp+tp`` too, ``=fsdp`` does not."""
+    """A filter is one of a strategy's words, or with ``=`` all of them: ``fsdp`` finds ``fsdp+tp``, ``=fsdp`` not."""
     if not question.strategies:
         return True
-    words = {found.strategy, *found.strategy.removeprefix("pjit-").split("+")}
+    words = set(found.strategy.replace("pjit-", "pjit+").split("+"))
     return any(
-        found.strategy == asked[1:] if asked.startswith("=") else asked in words for asked in question.strategies
+        set(asked[1:].replace("pjit-", "pjit+").split("+")) == words if asked.startswith("=") else asked in words
+        for asked in question.strategies
     )
 
 

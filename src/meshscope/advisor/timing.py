@@ -11,6 +11,7 @@ from meshscope.advisor.candidate import Candidate
 from meshscope.advisor.cluster import Cluster
 from meshscope.advisor.constants import Speed, speed
 from meshscope.advisor.coverage import NotCovered
+from meshscope.advisor.cpu_ranks import cpu_timing, is_cpu
 from meshscope.advisor.figures import Figure
 from meshscope.advisor.forecast import TimeForecast
 from meshscope.advisor.multipliers import NEUTRAL, Multipliers
@@ -26,6 +27,8 @@ def timing(
     architecture: Architecture, candidate: Candidate, cluster: Cluster, multipliers: Multipliers = NEUTRAL
 ) -> TimeForecast:
     """The time of one step, and what it is made of. Raises NotCovered with the reason."""
+    if is_cpu(cluster):
+        return cpu_timing(architecture, candidate, cluster, multipliers)
     known = usual_speed(candidate, cluster)
     found = forecast_of(architecture, candidate, cluster, multipliers, known)
     late_s, tail_s = beside(found.step_s.value, candidate, known, multipliers)

@@ -5,11 +5,15 @@ from __future__ import annotations
 from meshscope.advisor.forecast import MemoryForecast, TimeForecast
 from meshscope.advisor.naming import layout_name, settings
 from meshscope.advisor.numerics import state_bytes
-from meshscope.advisor.ranking import AS_FAST_FRAC, Advice, Ranked
+from meshscope.advisor.ranking import AS_FAST_FRAC, Advice, Ranked, told_apart_frac
 from meshscope.advisor.rival import held, slower
-from meshscope.units import NS_PER_S, counted, duration, duration_of, percent, rate, ratio, size
+from meshscope.units import NS_PER_S, counted, duration, percent, rate, ratio, size
 
 _NAMED = 3
+_GROUPS = {
+    "shard": "of shards", "replicate": "of replicas", "tensor": "of tensor parallelism", "context": "of slices of "
+    "sequences", "expert": "of experts", "pipeline": "between stages",
+}  # fmt: skip
 
 
 def why(advice: Advice) -> tuple[str, ...]:
@@ -28,6 +32,11 @@ def why(advice: Advice) -> tuple[str, ...]:
         _next(advice, choice),
     )
     return tuple(sentence for sentence in said if sentence)
+
+
+def group_name(name: str) -> str:
+    """Which communication a group of ranks has: ``shard`` is ``of shards``."""
+    return _GROUPS.get(name, name)
 
 
 def nothing(advice: Advice) -> str:
@@ -111,12 +120,12 @@ def _exposed(advice: Advice, choice: Ranked, time: TimeForecast) -> str:
         return ""
     each = choice.candidate.micro_batch * advice.question.seq_len / choice.candidate.context
     step = time.step_s.value
-    part = duration_of(time.exposed_s * NS_PER_S, step * NS_PER_S)
-    said = f"With {rate(each)} tokens in a micro-batch, {part} ({percent(ratio(time.exposed_s, step))} of the step) "
+    part = duration(time.exposed_s * NS_PER_S)
+    said = f"With {each:,.0f} tokens in a micro-batch, {part} ({percent(ratio(time.exposed_s, step))} of the step) "
     worst = max(time.exposed_by.items(), key=lambda item: item[1], default=("", 0.0))
-    named = f", most of it {worst[0]}" if worst[1] > 0 and len(time.exposed_by) > 1 else ""
+    named = f", most of it {group_name(worst[0])}" if worst[1] > 0 and len(time.exposed_by) > 1 else ""
     hidden = duration(time.hidden_s * NS_PER_S)
-    return f"{said}are communication that nothing hides{named}; {hidden} hide beside compute."
+    return f"{said}of communication stay exposed{named}; {hidden} hide beside compute."
 
 
 def _bubble(choice: Ranked, time: TimeForecast) -> str:
@@ -151,7 +160,8 @@ def _ties(advice: Advice) -> str:
         return ""
     names = ", ".join(layout_name(each.candidate) for each in tied[:_NAMED])
     more = f" and {len(tied) - _NAMED} more" if len(tied) > _NAMED else ""
-    return f"Their intervals overlap, so nobody can tell which is faster: {names}{more}."
+    near = percent(told_apart_frac(advice.question))
+    return f"Too near to tell (within {near} of the fastest): {names}{more}."
 
 
 def _next(advice: Advice, choice: Ranked) -> str:

@@ -9,7 +9,7 @@ from meshscope.advisor.coverage import NotCovered
 from meshscope.advisor.figures import Figure
 from meshscope.advisor.forecast import MemoryForecast, Term
 from meshscope.advisor.memory.device import fit, limit_bytes, reserved, used
-from meshscope.advisor.memory.parts import CATEGORIES, Part, total
+from meshscope.advisor.memory.parts import CATEGORIES, total
 from meshscope.advisor.memory.peak import Peak, peak
 from meshscope.advisor.memory.place import places
 
@@ -25,8 +25,28 @@ _SAID = {
 
 def memory(architecture: Architecture, candidate: Candidate, cluster: Cluster) -> MemoryForecast:
     """At the peak, of the device that needs most. Raises NotCovered where the layout cannot be."""
+    return _forecast(_peak(architecture, candidate), candidate, cluster)
+
+
+def terms(architecture: Architecture, candidate: Candidate, cluster: Cluster) -> tuple[Term, ...]:
+    """The arithmetic, part by part, in the order of `CATEGORIES`; then allocated, reserved and used. Raises as
+    `memory` does."""
+    found = _peak(architecture, candidate)
+    forecast = _forecast(found, candidate, cluster)
+    sums = (("allocated", forecast.allocated), ("reserved", forecast.reserved), ("used", forecast.used))
+    ordered = sorted(found.parts, key=lambda part: CATEGORIES.index(part.category))
+    return (
+        *(part.term for part in ordered),
+        *(Term(name, figure, 1.0, figure.where) for name, figure in sums),
+    )
+
+
+def _peak(architecture: Architecture, candidate: Candidate) -> Peak:
     _check(architecture, candidate)
-    found = peak(places(architecture, candidate))
+    return peak(places(architecture, candidate))
+
+
+def _forecast(found: Peak, candidate: Candidate, cluster: Cluster) -> MemoryForecast:
     categories: dict[str, Figure] = {
         name: total((part for part in found.parts if part.category == name), name) for name in CATEGORIES
     }
@@ -36,21 +56,6 @@ def memory(architecture: Architecture, candidate: Candidate, cluster: Cluster) -
     return MemoryForecast(
         categories, allocated, held, taken, limit_bytes(cluster), fit(taken, candidate, cluster), found.stage
     )
-
-
-def terms(architecture: Architecture, candidate: Candidate, cluster: Cluster) -> tuple[Term, ...]:
-    """The arithmetic, part by part, largest category first as in `memory`; then allocated, reserved and used."""
-    forecast = memory(architecture, candidate, cluster)
-    found = peak(places(architecture, candidate))
-    sums = (("allocated", forecast.allocated), ("reserved", forecast.reserved), ("used", forecast.used))
-    return (
-        *(part.term for part in _ordered(found)),
-        *(Term(name, figure, 1.0, figure.where) for name, figure in sums),
-    )
-
-
-def _ordered(found: Peak) -> list[Part]:
-    return sorted(found.parts, key=lambda part: CATEGORIES.index(part.category))
 
 
 def _check(architecture: Architecture, candidate: Candidate) -> None:

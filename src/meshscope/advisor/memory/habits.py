@@ -14,6 +14,7 @@ class Habits:
     ``recomputes_cheap``: what a compiler computes again in the backward pass rather than keep (norms, activations).
     ``is_autocast``: the stream between layers stays fp32. ``repeats_kv``: keys and values are copied once per query
     head. ``keeps_gradients``: gradient buffers live from step to step, else they are made in each backward pass.
+    ``may_zero_gradients``: they may be filled with zeros after a step rather than freed, as torch did before 2.0.
     ``stands_in_gradients``: gradients that were added elsewhere leave a stand-in of the weight's shape.
     ``gathers_are_kept``: what tensor parallelism gathers before a product is kept for its backward pass.
     ``has_dropout``: masks of one byte an element. ``is_gated``: as the model's MLPs are.
@@ -25,6 +26,7 @@ class Habits:
     is_autocast: bool
     repeats_kv: bool
     keeps_gradients: bool
+    may_zero_gradients: bool
     stands_in_gradients: bool
     gathers_are_kept: bool
     has_dropout: bool
@@ -35,6 +37,10 @@ class Habits:
 
 _FUSED = ("nanotron", "apex")
 """Stacks with fused kernels of their own."""
+
+
+_FREES = ("titan", "composer")
+"""Stacks that are known to free gradients after a step."""
 
 
 def is_megatron(candidate: Candidate) -> bool:
@@ -87,6 +93,7 @@ def habits(architecture: Architecture, candidate: Candidate) -> Habits:
         is_autocast=is_autocast(candidate),
         repeats_kv=not (megatron or is_compiled),
         keeps_gradients=megatron or (candidate.is_bucket_view and not candidate.zero_stage),
+        may_zero_gradients=not (megatron or is_jax) and not any(name in candidate.stack for name in _FREES),
         stands_in_gradients=megatron and "2021" not in candidate.stack,
         gathers_are_kept=not (megatron or is_jax),
         has_dropout=has_dropout(architecture),

@@ -25,7 +25,8 @@ GIB = 2**30
 @dataclass(frozen=True)
 class Part:
     """``size_bytes`` of ``name``. The true size lies between ``least_frac`` and ``most_frac`` of it in 90 % of cases:
-    what is counted from shapes is sure, what hangs on how a framework is written is not."""
+    what is counted from shapes is sure, what hangs on how a framework is written is not. ``spare_bytes`` more may be
+    there that usually is not."""
 
     category: Category
     name: str
@@ -33,12 +34,13 @@ class Part:
     arithmetic: str
     least_frac: float = 1.0
     most_frac: float = 1.0
+    spare_bytes: float = 0.0
     source: Source = "analytic"
     pool: Pool = "main"
 
     @property
     def figure(self) -> Figure:
-        low, high = self.size_bytes * self.least_frac, self.size_bytes * self.most_frac
+        low, high = self.size_bytes * self.least_frac, self.size_bytes * self.most_frac + self.spare_bytes
         return Figure(self.size_bytes, low, high, self.source, self.arithmetic)
 
     @property

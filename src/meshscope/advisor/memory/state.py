@@ -24,7 +24,7 @@ _ADAM_8BIT_BYTES = 2.0 + 2 * 4 / 256
 def state(place: Place, moment: Moment) -> tuple[Part, ...]:
     """Of one device at one moment."""
     parts = (_parameters(place), _gradients(place, moment), _master(place), _moments(place))
-    return tuple(part for part in parts if part.size_bytes)
+    return tuple(part for part in parts if part.size_bytes or part.category == "gradients")
 
 
 def parameters_are_sharded(place: Place) -> bool:
@@ -62,7 +62,9 @@ def _gradients(place: Place, moment: Moment) -> Part:
     size, words = _counted(place, place.candidate.numerics.gradient_bytes, is_sharded=place.candidate.zero_stage >= 2)
     made = ("head", "backward", "end", "step") if place.candidate.framework == "jax" else ("end", "step")
     if not (place.own.keeps_gradients or place.accumulates or moment in made):
-        return Part("gradients", "not made yet", 0.0, f"none yet at this moment; {words} at the end of backward")
+        spare = size if place.own.may_zero_gradients and moment != "start" else 0.0
+        words = f"none yet at this moment; {words} at the end of backward"
+        return Part("gradients", "not made yet", 0.0, words, spare_bytes=spare)
     pool: Pool = "reduce" if place.gathers and not place.own.keeps_gradients else "main"
     return Part("gradients", "accumulated", size, words, 0.99, 1.01, pool=pool)
 
