@@ -17,6 +17,7 @@ from textual.pilot import Pilot
 
 from meshscope.advisor.forecast import Forecast
 from meshscope.advisor.ranking import Ranked
+from meshscope.advisor.request import Request
 from meshscope.advisor.simulated import write
 from meshscope.errors import InputError
 from meshscope.ui.advise import form as forms
@@ -368,6 +369,7 @@ def test_the_cursor_stops_at_both_ends_of_the_form() -> None:
         ({"devices": "8xPotato"}, "Potato"),
         ({"precision": "fp99"}, "fp99"),
         ({"sequence": "0"}, "sequence"),
+        ({"model": " "}, "No model"),
         ({"batch": "99999999999"}, "batch"),
     ],
 )
@@ -378,13 +380,19 @@ def test_a_question_that_cannot_be_asked_names_what_is_wrong(changed: dict[str, 
 
 
 def test_what_is_left_open_is_supplied_and_said() -> None:
-    asked, notes = forms.question(Form())
-    assert (asked.seq_len, asked.cluster.devices) == (1024, 8)
-    assert any("No batch was given" in note for note in notes)
-    assert any("No sequence was given" in note for note in notes)
-    asked, notes = forms.question(Form(sequence="512", batch="64", precision="bf16"))
-    assert (asked.seq_len, asked.global_batch, asked.precision) == (512, 64, "bf16-mixed")
-    assert not notes
+    open_ = forms.question(Form())
+    assert (open_.question.seq_len, open_.question.cluster.devices) == (1024, 8)
+    assert any("No batch was given" in note for note in open_.notes)
+    told = forms.question(Form(sequence="512", batch="64", precision="bf16"))
+    assert (told.question.seq_len, told.question.global_batch, told.question.precision) == (512, 64, "bf16-mixed")
+    assert not told.notes
+
+
+def test_what_a_request_says_beyond_the_fields_is_kept() -> None:
+    form = forms.asking(Request("7b", "8xH100", batch=64, strategies=("fsdp",), micro_batch=2))
+    assert form.asked == ("7b", "8xH100", "", "64", "")
+    asked = forms.question(replace(form, model="13b")).question
+    assert (asked.strategies, asked.micro_batch, asked.global_batch) == (("fsdp",), 2, 64)
 
 
 def test_of_many_marks_the_oldest_gives_way() -> None:
