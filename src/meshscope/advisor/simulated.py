@@ -7,11 +7,14 @@ trace, in its log and in the instrument of every number, so that no screen, repo
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from meshscope import __version__
+from meshscope.advisor import constants as frozen
 from meshscope.advisor.architecture import Architecture
 from meshscope.advisor.candidate import Candidate
 from meshscope.advisor.cluster import Cluster
@@ -51,14 +54,21 @@ class Simulated:
         return time
 
 
+@cache
+def constants_version() -> str:
+    """Of the frozen constants that predictions stand on: a digest of the file, equal as long as that is."""
+    return hashlib.blake2b(Path(frozen.__file__).read_bytes(), digest_size=4).hexdigest()
+
+
 def write(folder: Path, simulated: Sequence[Simulated], *, t0_unix_ns: int, constants: str = "") -> Plan:
     """Write the comparison into a new folder and return its plan.
 
     ``t0_unix_ns`` is when it is said to have begun: a recording needs a time to be shown at. ``constants`` is the
-    version of the constants that the prediction stands on. Raises RecordingError where something stands there already,
+    version of the constants that the prediction stands on, those of this meshscope where none is given. Raises RecordingError where something stands there already,
     NotCovered where a candidate has no simulated step: then nothing is written.
     """
     names = _names([one.candidate for one in simulated])
+    constants = constants or constants_version()
     each_ns = max((step_ns(one.time) for one in simulated), default=0) + _APART_NS
     plan = _plan(simulated, names, t0_unix_ns)
     create_plan(folder, plan)

@@ -33,8 +33,8 @@ from meshscope.intervals import Intervals, union
 from meshscope.kinds import Kind
 from meshscope.units import NS_PER_S
 
-_MOST_SPANS = 60_000
-"""Of one rank: a trace of more takes longer to read than anybody wants to wait for a drawing."""
+_MOST_PIECES = 40_000
+"""Of one rank: a trace of more takes longer to draw and to read than anybody wants to wait."""
 
 
 def simulated(question: Question, ranked: Ranked) -> Simulated:
@@ -54,8 +54,6 @@ def drawn_step(
         Step(stage, candidate, of(candidate.stack), prices, is_whole=False) for stage in stages(architecture, candidate)
     ]
     spans = _alone(steps[0]) if candidate.pipeline == 1 else _staged(steps, candidate, prices)
-    if len(spans) > _MOST_SPANS * len(steps):
-        raise NotCovered(f"a step of {candidate.accumulate} micro-batches has {len(spans):,} pieces: too many to draw")
     return measured(replace(told, spans=tuple(spans)))
 
 
@@ -88,6 +86,20 @@ def _busy(spans: Sequence[PredictedSpan], kind: Kind) -> Intervals:
     )
 
 
+def _sized(program: Repeat, times: int = 1) -> Repeat:
+    """The program, played so many times; raises NotCovered where that is too long to be drawn."""
+    count = _pieces(program) * times
+    if count > _MOST_PIECES:
+        raise NotCovered(
+            f"the step of a rank has {count:,} pieces: too many to draw", hint="Ask for fewer micro-batches."
+        )
+    return program
+
+
+def _pieces(node: Piece | Repeat) -> int:
+    return 1 if isinstance(node, Piece) else node.times * sum(map(_pieces, node.body))
+
+
 # One stage
 
 
@@ -95,7 +107,8 @@ def _alone(step: Step) -> list[PredictedSpan]:
     many = step.candidate.accumulate
     plain = Repeat((*step.forward(), *step.backward(reduces=step.gathers)), many - 1)
     last = (*step.forward(), *step.backward(reduces=True))
-    clocks = play(Repeat((plain, *last, *step.ending())), contention=contention(step.prices), is_kept=True)
+    program = _sized(Repeat((plain, *last, *step.ending())))
+    clocks = play(program, contention=contention(step.prices), is_kept=True)
     return [span for piece in _kept(clocks) for span in _span(piece, 0)]
 
 
@@ -144,7 +157,7 @@ def _staged(steps: list[Step], candidate: Candidate, prices: Prices) -> list[Pre
     found = [
         _Stage(
             number,
-            play(Repeat(step.forward()), is_kept=True),
+            play(_sized(Repeat(step.forward()), 2 * candidate.accumulate), is_kept=True),
             play(Repeat(step.backward(reduces=step.gathers)), is_kept=True),
             firsts[number],
         )

@@ -45,6 +45,7 @@ _KEPT = ("none", "selective", "full")
 @click.option(
     "--exact", "is_exact", is_flag=True, help="Memory as torch or XLA themselves plan it (bundled and own models)."
 )
+@click.option("--screen", "on_screen", is_flag=True, help="On the screen, where the question can be changed.")
 @click.option("--hardware", type=options.PATH, metavar="FOLDER", help="Your descriptions of devices (TOML).")
 @click.option("--save-simulated", type=options.PATH, metavar="DIR", help="The listed candidates' steps as a recording.")
 def command(**given: Any) -> int:
@@ -72,6 +73,8 @@ def command(**given: Any) -> int:
 
         return compared(given["against"], given["calibration"], given["devices"], is_json=given["is_json"],
                         folder=_folder(given))  # fmt: skip
+    if given["on_screen"] and options.draws(headless=False):
+        return _on_screen(given)
     if not given["model"] or not given["devices"]:
         raise click.UsageError("Give --model and --devices, or --runs FILE, or --against RECORDING.")
     return _advised(given)
@@ -128,6 +131,16 @@ def _advised(given: dict[str, Any]) -> int:
 
         return tried(found, given["tries"], is_json=given["is_json"])
     click.echo(_printed(found, given))
+    return 0
+
+
+def _on_screen(given: dict[str, Any]) -> int:
+    """What is not said yet is asked there."""
+    from meshscope.cli import screen
+    from meshscope.ui.advise.form import Form, asking
+
+    said = _request(given | {name: given[name] or getattr(Form(), name) for name in ("model", "devices")})
+    screen.advise(asking(said, _multipliers(given)))
     return 0
 
 

@@ -26,14 +26,17 @@ class Shelved:
 
 
 def shelf(places: Iterable[Path]) -> tuple[Shelved, ...]:
-    """Recordings in ``places`` and one level below, newest first, then the bundled ones. Damaged ones are left out."""
+    """Recordings in ``places`` and one level below, newest first, then the bundled ones, simulated ones last.
+
+    Damaged ones are left out.
+    """
     own = [found for place in places for found in _in(place, is_bundled=False)]
     own.sort(key=lambda found: -found.started_unix_ns)
     try:
         given = _in(bundled("recordings"), is_bundled=True)
     except MeshscopeError:
         given = []
-    return (*own[:MOST], *given)
+    return (*own[:MOST], *sorted(given, key=lambda found: found.is_simulated))
 
 
 def _in(place: Path, *, is_bundled: bool) -> list[Shelved]:

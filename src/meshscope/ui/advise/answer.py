@@ -38,8 +38,8 @@ class Answer:
 
 def answer(form: Form) -> Answer:
     """May take seconds: to be asked in a thread. Raises InputError for words that ask nothing."""
-    asked, notes = question(form)
-    return told(advice(asked), notes, form.asked)
+    asked = question(form)
+    return told(advice(asked.question), asked.notes, form.asked)
 
 
 def told(found: Advice, notes: tuple[str, ...] = (), asked: tuple[str, ...] = ()) -> Answer:
@@ -49,7 +49,7 @@ def told(found: Advice, notes: tuple[str, ...] = (), asked: tuple[str, ...] = ()
         rows=(*found.ranked, *found.close, *found.refused),
         why=why(found),
         rules=rules(found),
-        front=front(found.every),
+        front=front((*found.ranked, *found.settings)),
         notes=(*notes, *_untold(found)),
         asked=asked,
     )

@@ -18,7 +18,11 @@ _BEYOND = 1.25
 _GB = 1e9
 _LEAST_GB = 0.005
 """Parts below it are not named: they would read as nothing."""
-_WORDS = {"wait": "bubble"}
+_WORDS = {
+    "wait": "bubble", "parameters": "params", "gradients": "grads", "optimizer": "optim", "activations": "activ",
+    "communication": "comm", "temporaries": "temp",
+}  # fmt: skip
+"""Shorter, where the parts stand in one line."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from meshscope.units import NS_PER_S, milliseconds, printable, reach, size
 
 _FIGURES = 46
 _KEYS: tuple[fitting.Key, ...] = (
-    ("↑↓", "choose", 1), ("←→", "view", 2), ("tab", "change the question", 0), ("space", "mark", 5),
+    ("↑↓", "choose", 1), ("←→", "view", 2), ("tab", "question", 0), ("space", "mark", 5),
     ("o", "open simulated", 1), ("e", "arithmetic", 3), ("pgdn", "scroll", 6), ("?", "help", 0), ("q", "leave", 0),
 )  # fmt: skip
 _FORM_KEYS: tuple[fitting.Key, ...] = (
@@ -46,11 +46,13 @@ class Status:
 
 @dataclass(frozen=True)
 class Drawing:
-    """As many ``lines`` as the screen has. ``rows`` says which candidate is on which line, ``fields`` which field is
-    where (line, first cell, end), ``view_lines`` and ``view_room`` how much of the view there is and is seen."""
+    """As many ``lines`` as the screen has. ``rows`` says which candidate is on which line from cell ``rows_from`` on,
+    ``fields`` which field is where (line, first cell, end), ``view_lines`` and ``view_room`` how much of the view there
+    is and is seen."""
 
     lines: tuple[Line, ...]
     rows: dict[int, int] = field(default_factory=dict)
+    rows_from: int = 0
     fields: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     tabs: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     view_lines: int = 0
@@ -85,6 +87,7 @@ def drawn(
     return Drawing(
         lines=(*lines, _footer(form, status, width, look)),
         rows={first + 1 + line: row for line, row in rows.items()},
+        rows_from=MARGIN + placed.side,
         fields=typing,
         tabs=tabs,
         view_lines=len(shown),
@@ -107,7 +110,7 @@ def _head(form: Form, answer: Answer | None, width: int) -> Line:
             f"batch {asked.global_batch:,} × {asked.seq_len:,}",
         ]
         what.append((printable(" · ".join(words)), "quiet"))
-    return ends(what, [("predicted; nothing measured here", "warn")], width)
+    return ends(what, [("predicted, not measured", "warn")], width)
 
 
 def _state_line(form: Form, answer: Answer | None, status: Status, width: int) -> Line:
@@ -239,4 +242,4 @@ def _view(answer: Answer | None, state: State, status: Status, width: int, heigh
 def _footer(form: Form, status: Status, width: int, look: Look) -> Line:
     if status.said:
         return [(" " * MARGIN + clip(printable(status.said), width - 2), "warn")]
-    return fitting.keys(_FORM_KEYS if form.at else _KEYS, width, look)
+    return fitting.keys(_FORM_KEYS if form.at else _KEYS, width - 2, look)

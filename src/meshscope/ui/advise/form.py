@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from meshscope.advisor.hardware import cluster
-from meshscope.advisor.numerics import NUMERICS, numerics
-from meshscope.advisor.presets import is_own, preset
-from meshscope.advisor.question import Question, usual_batch
+from meshscope.advisor.multipliers import NEUTRAL, Multipliers
+from meshscope.advisor.numerics import NUMERICS
+from meshscope.advisor.presets import is_own
+from meshscope.advisor.request import Posed, Request, posed
 from meshscope.errors import InputError
 
 FIELDS = ("model", "devices", "sequence", "batch", "precision")
@@ -22,12 +22,15 @@ _CHOICES = {
     "precision": (AUTO, *NUMERICS),
 }  # fmt: skip
 
+_NOTHING_MORE = Request("", "")
+
 
 @dataclass(frozen=True)
 class Form:
     """Texts as typed; "" leaves sequence, batch and precision to what is usual.
 
-    ``at`` is the field that has the keys, "" where the candidates have them.
+    ``at`` is the field that has the keys, "" where the candidates have them. ``base`` holds what there is no field for
+    (strategies, frameworks, …), ``multipliers`` what is known of the machine.
     """
 
     model: str = "1.3b"
@@ -36,6 +39,8 @@ class Form:
     batch: str = ""
     precision: str = ""
     at: str = ""
+    base: Request = _NOTHING_MORE
+    multipliers: Multipliers = NEUTRAL
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -91,21 +96,36 @@ def _with(form: Form, text: str) -> Form:
     return replace(form, **{form.at: text})
 
 
-def question(form: Form) -> tuple[Question, tuple[str, ...]]:
-    """What the words ask, and what was supplied where they do not say. Raises InputError, which names the field."""
+def question(form: Form) -> Posed:
+    """What the words ask. Raises InputError, which names what is wrong."""
     model, devices, sequence, batch, precision = form.asked
     if is_own(model):
         hint = "Ask on the command line: meshscope advise --model package.module:factory"
         raise InputError("A model of your own has to be counted by its framework first.", hint=hint)
-    shape, on = preset(model), cluster(devices)
-    seq_len = _number("sequence", sequence) or shape.seq_len
-    samples, said = (_number("batch", batch), "") if batch else usual_batch(on, seq_len)
-    notes = [shape.note, said]
-    if not sequence:
-        notes.append(f"No sequence was given: {seq_len:,} tokens, as {shape.name} is usually trained on")
-    name = numerics(precision).name if precision and precision != AUTO else ""
-    asked = Question(shape.architecture, on, seq_len, samples, precision=name)
-    return asked, tuple(note.rstrip(".") + "." for note in notes if note)
+    if not model or not devices:
+        raise InputError(f"No {'model' if not model else 'devices'} to ask about.", hint="Such as 1.3b and 8xH100.")
+    request = replace(
+        form.base,
+        model=model,
+        devices=devices,
+        seq_len=_number("sequence", sequence),
+        batch=_number("batch", batch),
+        precision="" if precision == AUTO else precision,
+    )
+    return posed(request, form.multipliers)
+
+
+def asking(request: Request, multipliers: Multipliers = NEUTRAL) -> Form:
+    """The form that says what a request says; what it has no field for is kept."""
+    return Form(
+        model=request.model,
+        devices=request.devices,
+        sequence=str(request.seq_len or ""),
+        batch=str(request.batch or ""),
+        precision=request.precision,
+        base=request,
+        multipliers=multipliers,
+    )
 
 
 def _number(field: str, text: str) -> int:

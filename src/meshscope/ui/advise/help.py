@@ -26,6 +26,8 @@ _DRAWN = (
     ("exposed", "communicating while nothing computes"),
     ("wait", "the pipeline's bubble"),
     ("idle", "waiting for the host, or for late ranks"),
+    ("parameters", "as they are trained on; also gradients, optimizer"),
+    ("activations", "kept from forward to backward; temporaries"),
     ("communication", "buckets and gathered parameters"),
     ("logits", "the output layer's results and gradients"),
     ("outside", "slack, context, communication's own buffers"),

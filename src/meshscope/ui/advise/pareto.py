@@ -9,7 +9,7 @@ from meshscope.advisor.ranking import Ranked
 from meshscope.ui.advise.answer import Answer, name
 from meshscope.ui.advise.state import State
 from meshscope.ui.look import Look
-from meshscope.ui.marks.cells import Line, Piece, clip, right
+from meshscope.ui.marks.cells import Line, Piece, clip, cut, right
 from meshscope.units import NS_PER_S, milliseconds, printable
 
 _GB = 1e9
@@ -45,7 +45,7 @@ def plot(answer: Answer, state: State, width: int, height: int, look: Look) -> l
     """As many lines as ``height``; a sentence where there is nothing to draw, or no room for it."""
     points = [row for row in answer.advice.every if row.time is not None]
     if not points:
-        return [[("No candidate that may fit has a predicted time: there is nothing to set against memory.", "quiet")]]
+        return [[(clip("No candidate that may fit has a predicted time to set against memory.", width), "quiet")]]
     if width < _LEAST_WIDTH or height < _LEAST_HEIGHT:
         return _listed(answer, width)[:height]
     field = _field(points, width - _GUTTER, height - 2)
@@ -56,7 +56,7 @@ def plot(answer: Answer, state: State, width: int, height: int, look: Look) -> l
         [(right(_label(field, row, limit_row), _GUTTER - 1), "quiet"), (" ", "text"), *line]
         for row, line in enumerate(cells)
     ]
-    return [*lines, _axis(field), _key(answer, state, look)]
+    return [*lines, _axis(field), cut(_key(answer, state, look), width)]
 
 
 def _field(points: Sequence[Ranked], width: int, height: int) -> _Field:

@@ -27,7 +27,7 @@ _COLUMNS = (
     Column("reach", "90 % within", 14, rank=3),
     Column("tokens", "tokens/s", 9, rank=8),
     Column("mfu", "MFU", 6, rank=9),
-    Column("bar", "memory of a device", 12, rank=4, is_text=True, grows=True, most=48, least=10, yields=1),
+    Column("bar", "memory", 12, rank=4, is_text=True, grows=True, most=48, least=10, yields=1),
     Column("held", "GB", 5, rank=2, gap=1),
 )
 _MARGIN = 2
@@ -47,7 +47,7 @@ def _titled(column: Column, answer: Answer) -> Column:
     if column.name != "bar" or not answer.rows:
         return column
     limit = answer.rows[0].memory.limit_bytes / _GB
-    return replace(column, heading=f"of {limit:.3g} GB each")
+    return replace(column, heading=f"of {limit:.3g} GB")
 
 
 def _content(answer: Answer, at: int, row: Ranked, state: State, scale: Scale, look: Look) -> dict[str, list[Piece]]:

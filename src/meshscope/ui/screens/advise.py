@@ -363,7 +363,7 @@ class Advise(Screen[None]):
     def on_click(self, event: events.Click) -> None:
         if self._drawn is None:
             return
-        if event.y in self._drawn.rows:
+        if event.y in self._drawn.rows and event.x >= self._drawn.rows_from:
             self.form = replace(self.form, at="")
             self._become(states.chosen(self.state, self._drawn.rows[event.y]))
             return

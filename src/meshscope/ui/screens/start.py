@@ -403,7 +403,7 @@ class Start(Screen[None]):
         when = (
             "bundled"
             if shelved.is_bundled and not shelved.is_simulated
-            else "bundled, simulated"
+            else "simulated"
             if shelved.is_bundled
             else time.strftime("%Y-%m-%d %H:%M", time.localtime(shelved.started_unix_ns / 1e9))
         )
