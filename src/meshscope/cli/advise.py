@@ -31,6 +31,7 @@ _KEPT = ("none", "selective", "full")
               help="Only these: ddp, fsdp, tp, pp, … A + joins parts; may be given again.")  # fmt: skip
 @click.option("--checkpointing", multiple=True, type=click.Choice(_KEPT), help="Only this much; may be given again.")
 @click.option("--compile/--no-compile", "is_compiled", default=None, help="Compiled kernels (default), or eager ones.")
+@click.option("--software", metavar="NAME", help="torchtitan (default), megatron-te, deepspeed, …: for all strategies.")
 @click.option("--most-tensor", type=click.IntRange(min=1), help="Widest tensor parallelism (as many as a node has).")
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Candidates that are listed.")
 @click.option("--explain", metavar="N|NAME", help="The arithmetic of one candidate, term by term.")
@@ -104,6 +105,7 @@ def _request(given: dict[str, Any]) -> Request:
         strategies=words,
         checkpointing=tuple(dict.fromkeys(given["checkpointing"])),
         is_compiled=given["is_compiled"],
+        software=given["software"] or "",
         most_tensor=given["most_tensor"] or 0,
         hardware=_folder(given),
     )
