@@ -136,6 +136,8 @@ def test_parts_at_the_peak_add_up_to_it(monkeypatch: pytest.MonkeyPatch) -> None
     }  # fmt: skip
     assert found.peak is not None
     assert found.peak.value == sum(figure.value for figure in found.categories.values())
+    assert (found.peak.low, found.peak.high) == (pytest.approx(49.5), pytest.approx(60.5))
+    assert (found.categories["optimizer"].low, found.categories["optimizer"].high) == (10, 10)
     assert (found.peak.source, found.sizes["parameters"].source) == ("framework", "framework")
 
 

@@ -19,13 +19,16 @@ from meshscope.advisor.timing import forecast_of
 
 # How far a factor may lie from 1 before its prior pulls (a standard deviation, in logarithms).
 WIDTHS = {
-    "all.jitter_frac": 1.0,
+    "all.jitter_frac": 0.5,
     "all.contention": 0.1,
-    "all.tail_s": 1.0,
-    "all.matmul": 0.1,
+    "all.tail_s": 0.4,
+    "all.matmul": 0.2,
     "all.attention": 0.2,
     "all.memory_bound": 0.3,
     "all.collective": 0.15,
+    "all.rowwise": 0.3,
+    "all.mixture": 0.3,
+    "all.ring": 0.15,
     "device.*.matmul": 0.1,
     "device.*.narrow": 0.2,
     "device.*.attention": 0.3,
@@ -34,10 +37,12 @@ WIDTHS = {
     "stack.*.attention": 0.2,
     "stack.*.memory_bound": 0.2,
     "stack.*.narrow": 0.1,
-    "stack.*.collective": 0.2,
-    "stack.*.tail_s": 1.0,
+    "stack.*.collective": 0.12,
+    "stack.*.tail_s": 0.5,
 }
 STEP = 0.05
+FARTHEST = 0.4
+"""How far one round moves a constant, in logarithms: slopes hold near by only."""
 NOISE = 0.05
 """What stays unexplained of a run at best."""
 
@@ -127,22 +132,64 @@ def solved(at: Linear, fitted: Mapping[str, float], rows: np.ndarray) -> dict[st
         robust = base / np.maximum(1.0, np.abs(left) / (1.5 * NOISE)) / NOISE**2
         weighted = slopes.T * robust
         found = np.linalg.solve(weighted @ slopes + pull, weighted @ (slopes @ now - target))
-    return {name: math.exp(value) for name, value in zip(at.names, found, strict=True)}
+    kept = now + np.clip(found - now, -FARTHEST, FARTHEST)
+    return {name: math.exp(value) for name, value in zip(at.names, kept, strict=True)}
 
 
-def fit(found: Sequence[Case], rounds: int = 3) -> tuple[dict[str, float], Linear]:
-    fitted: dict[str, float] = {}
+def fit(
+    found: Sequence[Case], rounds: int = 3, start: Mapping[str, float] | None = None
+) -> tuple[dict[str, float], Linear]:
+    fitted: dict[str, float] = dict(start or {})
     for _ in range(rounds):
         at = linear(found, fitted)
         fitted = solved(at, fitted, np.ones(len(found), bool))
     return fitted, linear(found, fitted)
 
 
-def left_out(found: Sequence[Case], at: Linear, fitted: Mapping[str, float]) -> dict[str, tuple[dict[str, float], list[float]]]:
-    """Per source: the constants without it, and its rows' errors by them (predicted over measured minus 1)."""
+@dataclass(frozen=True)
+class LeftOut:
+    """The constants without a source, and its rows' errors by them (predicted over measured, minus 1)."""
+
+    fitted: dict[str, float]
+    off: list[float]
+
+
+def left_out(found: Sequence[Case], at: Linear, fitted: Mapping[str, float]) -> dict[str, LeftOut]:
+    """Per source."""
     answer = {}
     for source in dict.fromkeys(case.asked.source for case in found):
-        rows = np.array([case.asked.source != source for case in found])
-        without = solved(at, fitted, rows)
-        answer[source] = without, [case.predicted_s(without) / case.measured_s - 1 for case in found if case.asked.source == source]
+        without = solved(at, fitted, np.array([case.asked.source != source for case in found]))
+        own = [case for case in found if case.asked.source == source]
+        answer[source] = LeftOut(without, [case.predicted_s(without) / case.measured_s - 1 for case in own])
     return answer
+
+
+HEAD = """# Factors on the time model's priors (advisor/constants.py), fitted together to a table of published runs:
+# {sources}.
+# Least squares of the logarithms of step times, robust (Huber), each source weighted by the root of its rows, each
+# factor held near 1 by a prior. Of those that stand here, "all" holds for every run, "device" for a family of devices,
+# "stack" for a family of software; none for a run, a row or a source.
+
+[fitted]
+"""
+
+
+def written(fitted: Mapping[str, float], found: Sequence[Case]) -> str:
+    """The file of constants."""
+    many: dict[str, int] = {}
+    for case in found:
+        many[case.asked.source] = many.get(case.asked.source, 0) + 1
+    sources = ", ".join(f"{name} ({count})" for name, count in many.items())
+    lines = [f'"{name}" = {value:.4g}' for name, value in sorted(fitted.items()) if abs(math.log(value)) > 0.004]
+    return "\n".join([*_wrapped(HEAD.format(sources=sources)), *lines]) + "\n"
+
+
+def _wrapped(text: str) -> list[str]:
+    return [piece for line in text.splitlines() for piece in _pieces(line)]
+
+
+def _pieces(line: str) -> list[str]:
+    if len(line) <= 118:
+        return [line]
+    at = line.rindex(" ", 0, 118)
+    return [line[:at], *_pieces("# " + line[at + 1 :])]

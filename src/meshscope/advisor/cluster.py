@@ -37,7 +37,10 @@ class Link:
 
     ``kind`` is ``switch`` (any pair at the full rate), ``mesh`` (a pair has its own wire: the rate is of all of them),
     ``torus`` (``axes`` of them, closed into rings in multiples of ``ring``) or ``network`` (between nodes; messages
-    reach ``efficiency`` of the rate).
+    reach ``efficiency`` of the rate). Switches that reduce (``has_multicast``) do so from ``multicast_from`` ranks on.
+    A message of ``half_bytes`` takes twice the time that the rate alone would ask for; how fast that fades with size is
+    ``power``: see `costs.within`. ``step_s`` is a step within a node on a ring over this network; over more than
+    ``tree_nodes`` nodes (0: any) all is sent around the ring.
     """
 
     name: str
@@ -50,6 +53,11 @@ class Link:
     axes: int = 0
     ring: int = 0
     efficiency: float = 1.0
+    multicast_from: int = 0
+    half_bytes: float = 0.0
+    power: float = 1.0
+    step_s: float = 0.0
+    tree_nodes: int = 0
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from meshscope.advisor.tables import table
+
 
 @dataclass(frozen=True)
 class Passes:
     """How often element-wise work moves a tensor through memory, forward, counted in elements read or written.
 
     ``width``: per token and layer, times the model's width (two norms, two residual additions, biases, dropout);
-    ``heads``: times the width of queries, keys and values (positions, splitting, layout); ``plain`` and ``gated``: times
-    the MLP's width (activation); ``scores``: times the scores, where they reach memory; ``logits``: times the logits
+    ``heads``: times the width of queries, keys and values (positions, splitting, layout); ``plain`` and ``gated``:
+    times the MLP's width (activation); ``scores``: times the scores, where they reach memory; ``logits``: times the logits
     (of 2 bytes); ``routing``: times the width of what is routed. ``backward``: how much more the backward pass moves.
     ``launches``: kernels per layer.
     """
@@ -29,8 +31,8 @@ class Passes:
 
 
 # Counted from the kernels of each kind of block. Eager: a norm reads and writes (2) and computes in fp32 on the way (2
-# to 4 more), an addition reads twice and writes (3); positions (rotary) multiply, turn and add (6); SiLU and the product
-# with the gate move 5, GELU 2. Fused: norm with the residual 4, positions 2, SwiGLU 3. Loss: eager casts the logits to
+# to 4 more), an addition reads twice and writes (3); positions (rotary) multiply, turn and add (6); SiLU and the
+# product with the gate move 5, GELU 2. Fused: norm with the residual 4, positions 2, SwiGLU 3. Loss: eager casts the logits to
 # fp32 and takes a log-softmax (4 + 8 + 4 bytes, in each direction), fused kernels pass once or twice.
 PASSES = {
     "eager": Passes(14.0, 4.0, 2.0, 5.0, 8.0, 8.0, 8.0, 1.6, 20),
@@ -41,15 +43,21 @@ PASSES = {
 
 @dataclass(frozen=True)
 class Speed:
-    """What a stack makes of a device, beside the bare costs of operations: factors on durations (``matmul``, ``narrow``
-    of products in fp8 or fp4, ``attention``, ``memory_bound``, ``collective``, ``optimizer``), ``launch_s`` of the host
-    per kernel, ``contention`` of compute beside a collective, ``tail_s`` per step beside the model, ``jitter_frac`` of a
-    step by which the slowest of n ranks is late, times √(2 ln n); ``spread_frac`` is the half width of the interval that
-    90 % of runs lie in."""
+    """What a stack makes of a device, beside the bare costs of operations.
+
+    Factors on durations: ``matmul``; ``narrow`` of products in fp8 or fp4, ``rowwise`` of those with a scale per row on
+    top; ``mixture`` of experts' products and of sorting for them; ``attention``, ``ring`` on top where
+    keys and values go round; ``memory_bound``, ``collective``, ``optimizer``; ``contention`` of compute beside a collective. ``launch_s`` is the host's per kernel, ``tail_s`` comes
+    once per step beside the model, ``jitter_frac`` of a step is how late the slowest of n ranks is, times √(2 ln n).
+    ``spread_frac``: 90 % of runs take no longer by more than that, and are no faster by more.
+    """
 
     matmul: float = 1.0
     narrow: float = 1.0
+    rowwise: float = 1.0
+    mixture: float = 1.0
     attention: float = 1.0
+    ring: float = 1.0
     memory_bound: float = 1.0
     collective: float = 1.0
     optimizer: float = 1.0
@@ -63,19 +71,37 @@ class Speed:
 PRIORS = {
     "matmul": 1.1,
     "narrow": 1.2,
+    "rowwise": 1.25,
+    "mixture": 1.2,
     "attention": 1.1,
+    "ring": 1.15,
     "memory_bound": 1.1,
     "collective": 1.0,
     "optimizer": 1.0,
     "launch_s": 4e-6,
     "contention": 1.1,
-    "tail_s": 0.01,
+    "tail_s": 0.008,
     "jitter_frac": 0.004,
 }
 """Where nothing was fitted: what is expected before any run is seen."""
 
-FITTED: dict[str, float] = {}
-"""``all``, ``device.FAMILY`` and ``stack.FAMILY``, each with the constant's name: factors that multiply."""
+_STACK_PRIORS = {
+    # One program is one launch, and the next step's is queued before this one ends.
+    "xla.tail_s": 0.25,
+}
+
+ATTENTION = {
+    # FlashAttention-2 is 1.3 to 1.5 times as fast as FlashAttention in Triton (arXiv 2307.08691, section 4.1).
+    ("triton", "ampere"): 1.4,
+    ("triton", "hopper"): 1.4,
+    # On Hopper, cuDNN and FlashAttention-3 are 1.5 to 2 times as fast as FlashAttention-2 (arXiv 2407.08608, section 4).
+    ("cudnn", "hopper"): 0.65,
+}
+"""Kernels beside FlashAttention-2, which the cost table is of, by family of devices: factors on its time."""
+
+FITTED: dict[str, float] = {name: float(value) for name, value in table("time")["fitted"].items()}
+"""``all``, ``device.FAMILY`` and ``stack.FAMILY``, each with the constant's name: factors that multiply. Fitted
+together to published runs, as the head of ``data/time.toml`` says."""
 
 
 def speed(stack: str, device: str, fitted: Mapping[str, float] = FITTED) -> Speed:
@@ -83,6 +109,7 @@ def speed(stack: str, device: str, fitted: Mapping[str, float] = FITTED) -> Spee
     family that nothing was fitted to has the others' constants."""
     found = {
         name: prior
+        * _STACK_PRIORS.get(f"{stack}.{name}", 1.0)
         * fitted.get(f"all.{name}", 1.0)
         * fitted.get(f"device.{device}.{name}", 1.0)
         * fitted.get(f"stack.{stack}.{name}", 1.0)

@@ -70,13 +70,15 @@ class DeviceEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class LinkEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One ``[[link]]``. ``axes`` and ``ring`` are a torus's: its dimensions, and how long an axis is (or must be a
-    multiple of) to close into a ring."""
+    multiple of) to close into a ring. ``multicast_from``: from how many ranks on switches reduce, 0 for never."""
 
     name: str
     bytes_per_s: Said
     latency_s: Said
     bus: dict[str, Said] = {}
-    has_multicast: bool = False
+    half_bytes: Said | None = None
+    power: Said | None = None
+    multicast_from: int = 0
     is_mesh: bool = False
     axes: int = 0
     ring: int = 0
@@ -88,6 +90,10 @@ class NetworkEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     latency_s: Said
     efficiency: Said
+    half_bytes: Said | None = None
+    power: Said | None = None
+    step_s: Said | None = None
+    tree_nodes: int = 0
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

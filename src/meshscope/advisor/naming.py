@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from meshscope.advisor.candidate import Candidate
 
 _STAGES = ("ddp", "zero1", "zero2", "fsdp")
@@ -25,7 +27,16 @@ def _data(candidate: Candidate) -> str:
     if candidate.strategy == "pmap":
         return f"pmap {candidate.data}"
     word = _STAGES[candidate.zero_stage]
-    return f"{'dp' if candidate.framework == 'jax' and word == 'ddp' else word} {candidate.data}"
+    word = "dp" if candidate.framework == "jax" and word == "ddp" else word
+    # Over the ranks of context parallelism alone there is no degree of its own.
+    return f"{word} {candidate.data}" if candidate.data > 1 else word
+
+
+def short_name(candidate: Candidate) -> str:
+    """The same for a narrow column: ``tp8×pp4×zero1 16`` is ``tp8×pp4×zero1:16``."""
+    joined = re.sub(r"(?<=[a-z]) (?=\d)", "", re.sub(r"(?<=zero[12]) (?=\d)", ":", layout_name(candidate)))
+    name = joined.replace(" × ", "×")
+    return f"{name} v{candidate.virtual}" if candidate.virtual > 1 else name
 
 
 def settings(candidate: Candidate) -> str:

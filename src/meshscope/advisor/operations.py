@@ -18,6 +18,14 @@ from meshscope.advisor.candidate import Candidate
 from meshscope.advisor.constants import PASSES, Passes
 from meshscope.advisor.stacks import Stack, of
 
+_USUAL_NODE = 8
+"""Devices in a node, as far as experts' traffic is spared between nodes."""
+
+
+_HIDDEN_EXPERTS_FRAC = 0.5
+"""Of experts' traffic between nodes, where one micro-batch's is sent while another one's layers compute (Megatron Core's
+overlap of expert-parallel communication, DeepSeek's DualPipe): forward hides backward's, but not the other way."""
+
 
 @dataclass(frozen=True, slots=True)
 class Operation:
@@ -123,19 +131,23 @@ def _stages(architecture: Architecture, candidate: Candidate) -> tuple[Stage, ..
     first, last, kinds = maker.embedding(), maker.head(), maker.layer_kinds()
     if candidate.pipeline == 1:
         return (Stage(first, kinds, last),)
-    per_stage = architecture.layers / candidate.pipeline
+    each = max(1, -(-architecture.layers // candidate.pipeline))
     handover = maker.handover_bytes()
-    middle = _portion(kinds, per_stage)
-    ends = (Stage(first, middle, None, handover), Stage(None, middle, last, handover))
+    later = ((kinds[-1][0], each),)
+    ends = (Stage(first, _portion(kinds, each), None, handover), Stage(None, later, last, handover))
     if candidate.pipeline == 2:
         return ends
-    return (ends[0], Stage(None, middle, None, handover), ends[1])
+    return (ends[0], Stage(None, later, None, handover), ends[1])
 
 
-def _portion(kinds: tuple[tuple[Layer, int], ...], per_stage: float) -> tuple[tuple[Layer, int], ...]:
-    """Layers of one stage: of the most common kind, as many as the fullest stage has."""
-    layer, _ = max(kinds, key=lambda each: each[1])
-    return ((layer, max(1, -int(-per_stage // 1))),)
+def _portion(kinds: tuple[tuple[Layer, int], ...], each: int) -> tuple[tuple[Layer, int], ...]:
+    """The first ``each`` layers: the first stage's, which has as many as the fullest."""
+    taken, left = [], each
+    for layer, many in kinds:
+        if left and many:
+            taken.append((layer, min(many, left)))
+            left -= taken[-1][1]
+    return tuple(taken)
 
 
 @dataclass(frozen=True)
@@ -148,7 +160,15 @@ class _Maker:
 
     @property
     def tokens(self) -> float:
-        return self.laid.micro_batch * self.laid.seq_len / self.laid.context
+        return self.laid.micro_batch * self.laid.seq_len / self.laid.context * self.filled_frac
+
+    @property
+    def filled_frac(self) -> float:
+        """Of a sequence, what is no padding: of a corpus of documents for encoders, pairs of sentences are 290 tokens
+        long on average (Wikipedia and books in BERT's second phase), and padded to the next 64."""
+        if self.model.is_causal or not self.ran.drops_padding:
+            return 1.0
+        return min(1.0, 322 / self.laid.seq_len)
 
     @property
     def element_bytes(self) -> float:
@@ -163,6 +183,15 @@ class _Maker:
     def spread_tokens(self) -> float:
         """Tokens that a rank's element-wise work between the tensor-parallel regions sees."""
         return self.tokens / (self.laid.tensor if self.laid.is_sequence_parallel else 1)
+
+    @property
+    def is_narrow(self) -> bool:
+        return self.laid.numerics.compute in ("fp8", "fp4")
+
+    def cast(self, elements: float) -> tuple[Operation, ...]:
+        """Before products in fp8: what is read in 16 bits is written in 8, and once more turned for the product by
+        weight (Transformer Engine; Hopper's fp8 products take one layout only)."""
+        return (Operation("cast", "memory", size_bytes=4.0 * elements, launches=2),) if self.is_narrow else ()
 
     def product(self, name: str, n: float, k: float, *, tokens: float = 0.0, times: int = 1) -> Operation:
         m = max(1, round(tokens or self.tokens))
@@ -192,32 +221,57 @@ class _Maker:
         )
 
     def attention_block(self) -> tuple[Operation, ...]:
-        model, t = self.model, self.laid.tensor
+        model, t, passes = self.model, self.laid.tensor, self.passes
         width, narrow = model.attention_width / t, model.kv_width / t
-        passes = self.passes
-        yield_ = [
-            self.moved(
-                "norm and residual", passes.width / 2 * model.d_model * self.spread_tokens, passes.launches // 2
-            ),
+        return (
+            self.normed(),
             *self.enter_tensor(),
-            self.product("query, key, value", width + 2 * narrow, model.d_model),
+            *self.cast(model.d_model * self.tokens),
+            *self.projections(),
             self.moved("positions", passes.heads * (width + 2 * narrow) * self.tokens, passes.launches // 4),
             *self.ring(),
             *self.scores(),
+            *self.cast(width * self.tokens),
             self.product("attention out", model.d_model, width),
             *self.leave_tensor(),
-        ]
-        return tuple(yield_)
+        )
+
+    def normed(self) -> Operation:
+        """One of a layer's two norms, and the residual addition before it."""
+        passes = self.passes
+        return self.moved(
+            "norm and residual", passes.width / 2 * self.model.d_model * self.spread_tokens, passes.launches // 2
+        )
+
+    def projections(self) -> tuple[Operation, ...]:
+        """To queries, keys and values."""
+        model, t = self.model, self.laid.tensor
+        if not model.kv_rank:
+            return (self.product("query, key, value", (model.attention_width + 2 * model.kv_width) / t, model.d_model),)
+        queries = model.heads * (model.head_dim + model.rope_dim) / t
+        narrow = (
+            (self.product("query down", model.query_rank, model.d_model),
+             self.product("query up", queries, model.query_rank))
+            if model.query_rank
+            else (self.product("query", queries, model.d_model),)
+        )  # fmt: skip
+        return (
+            *narrow,
+            self.product("key and value down", model.kv_rank + model.rope_dim, model.d_model),
+            self.product("key and value up", 2 * model.attention_width / t, model.kv_rank),
+        )
 
     def scores(self) -> tuple[Operation, ...]:
         """Attention of queries and keys: one kernel, or with the scores in memory."""
         model, laid = self.model, self.laid
         heads = model.heads / laid.tensor
-        head = max(1, round(model.attention_width / model.heads))
+        # Of latent attention, queries and keys are wider than values.
+        head = max(1, round(model.attention_width / model.heads + model.rope_dim / 2))
         if laid.is_flash:
             batch = laid.micro_batch / laid.context
             many, m = (heads, 1) if heads < 1 else (1.0, round(heads))
-            return (Operation("attention", "attention", m=m, n=laid.seq_len, k=head, batch=batch * many,
+            name = "attention" if laid.context == 1 else "ring attention"
+            return (Operation(name, "attention", m=m, n=laid.seq_len, k=head, batch=batch * many,
                               is_causal=model.is_causal),)  # fmt: skip
         scores = self.tokens * laid.seq_len * heads
         many = max(1, round(laid.micro_batch * heads))
@@ -233,12 +287,12 @@ class _Maker:
         d_ff = (model.dense_d_ff or model.d_ff) / t
         wide = 2 * d_ff if model.is_gated else d_ff
         return (
-            self.moved(
-                "norm and residual", passes.width / 2 * model.d_model * self.spread_tokens, passes.launches // 2
-            ),
+            self.normed(),
             *self.enter_tensor(),
+            *self.cast(model.d_model * self.tokens),
             self.product("MLP up", wide, model.d_model),
             self.moved("activation", (passes.gated if model.is_gated else passes.plain) * d_ff * self.tokens, 2),
+            *self.cast(d_ff * self.tokens),
             self.product("MLP down", model.d_model, d_ff),
             *self.leave_tensor(),
         )
@@ -256,15 +310,15 @@ class _Maker:
         exchange = () if laid.expert == 1 else (self.exchange(routed),)
         shared = self.shared_experts() if model.shared_experts else ()
         return (
-            self.moved(
-                "norm and residual", passes.width / 2 * model.d_model * self.spread_tokens, passes.launches // 2
-            ),
+            self.normed(),
             self.product("router", model.experts, model.d_model, tokens=self.spread_tokens),
             self.moved("sorting by expert", passes.routing * model.d_model * routed, 12),
             *shared,
             *exchange,
+            *self.cast(model.d_model * seen),
             self.product("experts up", wide, model.d_model, tokens=each, times=own),
             self.moved("activation", (passes.gated if model.is_gated else passes.plain) * d_ff * seen, 2),
+            *self.cast(d_ff * seen),
             self.product("experts down", model.d_model, d_ff, tokens=each, times=own),
             *exchange,
         )
@@ -308,9 +362,15 @@ class _Maker:
 
     def exchange(self, routed: float) -> Operation:
         size = routed * self.model.d_model * self.element_bytes
+        nodes = self.laid.expert * groups(self.laid).expert / _USUAL_NODE
+        if self.ran.sends_once_per_node and nodes > 1:
+            chosen = self.model.top_k
+            size *= nodes * (1 - (1 - 1 / nodes) ** chosen) / chosen
+        hidden_frac = _HIDDEN_EXPERTS_FRAC if self.ran.sends_once_per_node and nodes > 1 else 0.0
         return Operation(
-            "experts", "all_to_all", size_bytes=size, ranks=self.laid.expert, stride=groups(self.laid).expert
-        )
+            "experts", "all_to_all", size_bytes=size, ranks=self.laid.expert, stride=groups(self.laid).expert,
+            hidden_frac=hidden_frac,
+        )  # fmt: skip
 
     def handover_bytes(self) -> float:
         return self.spread_tokens * self.model.d_model * self.element_bytes
@@ -340,14 +400,19 @@ class _Maker:
         if each.kind == "attention":
             return (replace(each, is_backward=True),)
         if each.kind == "memory":
-            return (replace(each, size_bytes=self.passes.backward * each.size_bytes, launches=2 * each.launches),)
-        turned = {"all_gather": "reduce_scatter", "reduce_scatter": "all_gather"}
+            more = 1.0 if each.name == "cast" else self.passes.backward
+            return (replace(each, size_bytes=more * each.size_bytes, launches=2 * each.launches, is_backward=True),)
+        return self.turned(each)
+
+    def turned(self, each: Operation) -> tuple[Operation, ...]:
+        """A collective's gradient: the one that goes the other way."""
         if each.name == "context":
             return (replace(each, size_bytes=2 * each.size_bytes),)
         if each.name == "tensor" and each.kind == "all_gather":
             # The input is gathered once more for the product by weight, beside the product by input.
             return (replace(each, beside=True), replace(each, kind="reduce_scatter"))
-        return (replace(each, kind=turned.get(each.kind, each.kind)),)
+        other = {"all_gather": "reduce_scatter", "reduce_scatter": "all_gather"}
+        return (replace(each, kind=other.get(each.kind, each.kind)),)
 
     # ---- parameters
 
@@ -378,8 +443,10 @@ class _Maker:
     def head(self) -> Layer:
         model, laid = self.model, self.laid
         wide = model.vocab / laid.tensor
-        product = self.product("head", wide, model.d_model)
-        logits = wide * self.tokens
+        # Encoders predict what was masked, 15 % of the tokens (BERT, arXiv 1810.04805).
+        seen = self.tokens * (1.0 if model.is_causal else 0.15)
+        product = self.product("head", wide, model.d_model, tokens=seen)
+        logits = wide * seen
         loss = self.moved("loss", self.passes.logits * logits * 2 / self.element_bytes, 6)
         norm = self.moved("norm", self.passes.width / 4 * model.d_model * self.spread_tokens, 2)
         forward = (norm, *self.enter_tensor(), product, loss)

@@ -23,7 +23,7 @@ from meshscope.advisor.layouts import Layout, layout
 from meshscope.advisor.machines import machine
 from meshscope.advisor.memory import memory
 from meshscope.advisor.precisions import precision
-from meshscope.advisor.stacks import Stack, stack
+from meshscope.advisor.stacks import Stack, of, stack
 
 MEASURED = (
     "step_time_s",
@@ -66,7 +66,7 @@ def published(row: Row, folder: Path | None = None) -> Published:
     row = unmeasured(row)
     _refuse(row)
     assumed: list[str] = []
-    ran = stack(text(row, "framework"), text(row, "software_notes"), text(row, "compile"), text(row, "published_date"))
+    ran = _stack(row)
     model = _architecture(row, assumed)
     laid = layout(row, ran, assumed)
     cluster = machine(row, laid.devices, assumed, folder)
@@ -96,6 +96,13 @@ def _refuse(row: Row) -> None:
         raise NotCovered(f"{text(row, 'model') or 'the model'} is no plain transformer ({arch})")
 
 
+def _stack(row: Row) -> Stack:
+    framework, notes, compiled, date = (
+        text(row, name) for name in ("framework", "software_notes", "compile", "published_date")
+    )
+    return stack(framework, notes, compiled, date, f"{text(row, 'other_opts')} {text(row, 'precision')}")
+
+
 def model_of(row: Row) -> Architecture:
     """The row's model. Raises NotCovered where its shape cannot be told."""
     return _architecture(row, [])
@@ -103,7 +110,7 @@ def model_of(row: Row) -> Architecture:
 
 def compute_of(row: Row) -> str:
     """What the row multiplies in."""
-    return precision(row, stack(text(row, "framework")), 0, []).compute
+    return precision(row, _stack(row), 0, []).compute
 
 
 def _architecture(row: Row, assumed: list[str]) -> Architecture:
@@ -188,29 +195,42 @@ def _candidate(row: Row, ran: Stack, laid: Layout, model: Architecture, assumed:
 
 def _kept_as_fits(model: Architecture, candidate: Candidate, cluster: Cluster) -> Candidate:
     """As people do it: nothing is computed twice that fits."""
-    for kept in _LADDER[_LADDER.index(candidate.checkpointing) :]:
+    for kept in _LADDER:
         tried = replace(candidate, checkpointing=kept)
         try:
             if memory(model, tried, cluster).fit != Fit.DOES_NOT:
                 return tried
         except NotCovered:
             return candidate
-    return replace(candidate, checkpointing="full")
+    return replace(candidate, checkpointing="selective" if _keeps_some(candidate) else "full")
 
 
-_LADDER: tuple[Checkpointing, ...] = ("none", "selective", "full")
+def _keeps_some(candidate: Candidate) -> bool:
+    """Megatron computes some layers again, XLA's policies name what is kept or sent to the host: rarely all."""
+    return of(candidate.stack).is_megatron or candidate.framework == "jax"
+
+
+_LADDER: tuple[Checkpointing, ...] = ("none", "selective")
 
 
 def _is_early(row: Row) -> bool:
-    """Before sequence parallelism was published (arXiv 2205.05198)."""
+    """Before sequence parallelism was usual (arXiv 2205.05198, of May 2022), and not said to be used."""
+    said = f"{text(row, 'strategy')} {text(row, 'act_ckpt')} {text(row, 'other_opts')}"
+    return _is_before(row, 2022, 12) and not re.search(r"\bSP\b|sequence.parallel", said)
+
+
+def _is_before(row: Row, year: int, month: int) -> bool:
     found = re.match(r"(20\d\d)-(\d\d)", text(row, "published_date"))
-    return found is not None and (int(found[1]), int(found[2])) < (2022, 5)
+    return found is not None and (int(found[1]), int(found[2])) < (year, month)
 
 
 def _is_flash(row: Row, ran: Stack) -> bool:
     said = f"{text(row, 'notes')} {text(row, 'other_opts')} {text(row, 'software_notes')}".lower()
     if re.search(r"without flash|no flash", said):
         return False
+    if _is_before(row, 2022, 12):
+        # FlashAttention (arXiv 2205.14135) came into training frameworks from the end of 2022.
+        return "flash" in said
     return ran.is_flash or "flash" in said
 
 

@@ -41,7 +41,7 @@ class Question:
     strategies: tuple[str, ...] = ()
     micro_batch: int = 0
     checkpointing: tuple[Checkpointing, ...] = EVERY_CHECKPOINTING
-    is_compiled: bool = False
+    is_compiled: bool = True
     is_flash: bool = True
     most_tensor: int = 0
     multipliers: Multipliers = NEUTRAL
@@ -70,7 +70,9 @@ def usual_batch(cluster: Cluster, seq_len: int) -> tuple[int, str]:
 
 
 def half_type(cluster: Cluster) -> str:
-    """The 16-bit type that the device multiplies in; "" where it has none."""
+    """The 16-bit type that the device multiplies in; "" where it has none, or is a CPU, which is slower in it."""
+    if cluster.device.family == "cpu":
+        return ""
     return next((name for name in _HALF if cluster.device.peak_flops_per_s.get(name)), "")
 
 

@@ -16,6 +16,8 @@ from meshscope.advisor.shortlist import Group, Shortlist, first_of_each, shortli
 MOST_TIMED = 48
 _TRIES = 10
 """Settings of one layout whose memory is computed before it is given up."""
+_LEADERS = 10
+"""Layouts of which the second best settings are computed too: the estimate that orders them is a rough one."""
 _REFINED = 4
 _BUCKETS_MIB = (5, 10, 50, 100, 200)
 _PREFETCH = (2, 3)
@@ -23,12 +25,17 @@ AS_FAST_FRAC = 0.02
 """Of the fastest step: what is slower by less is as fast, and the plainest of them is chosen."""
 _GAIN_FRAC = 0.005
 """A setting other than the framework's own has to save so much of a step."""
+PAIR_FRAC = 0.10
+"""What the ratio of two predicted steps is off in nine of ten pairs of dense runs that differ in their layout alone, in
+one table of published runs (tests/benchmarks/advice_pairs.py). What is common to both (the device's speed, the
+software) cancels, so that two predictions can be told apart although their own intervals overlap."""
 _KEPT = ("none", "selective", "full")
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """``is_tied``: its interval and that of the fastest overlap, so that nobody can tell which is faster."""
+    """``is_tied``: it is behind the fastest by less than predictions of two layouts are off against each other, so that
+    nobody can tell which is faster."""
 
     candidate: Candidate
     forecast: Forecast
@@ -95,22 +102,26 @@ class Advice:
         return (*self.ranked, *self.settings, *self.close)
 
 
-def advice(question: Question, *, most_timed: int = MOST_TIMED) -> Advice:
-    """The answer. Nothing of it is measured."""
+def advice(question: Question, *, most_timed: int = MOST_TIMED, strategies: frozenset[str] | None = None) -> Advice:
+    """The answer. Nothing of it is measured.
+
+    Of each of ``strategies`` (None: of every one) something is computed however little it promises.
+    """
     listed = shortlist(question)
     weighed = _Weighed(question)
-    chosen = list(_weighed(listed, weighed, most_timed))
+    wanted = _Wanted(most_timed, strategies)
+    chosen = list(_weighed(listed, weighed, wanted))
     found = [weighed.timed(each) for each in chosen]
     found += _refined(found, weighed)
     fits = [each for each in found if each.memory.fit is Fit.FITS and each.time is not None]
     best, others = _best_of_layouts(fits)
-    ranked = _ordered(best)
+    apart_frac = told_apart_frac(question)
+    ranked = _ordered(best, apart_frac)
     close = _best_of_layouts([each for each in found if each.memory.fit is Fit.TOO_CLOSE and each.time])[0]
     counts = Counts(listed.legal, listed.too_large, weighed.weighed, len(found))
-    return Advice(
-        question, ranked, others, _tied(close, best), _refused(listed, weighed, [*ranked, *close]), counts,
-        dict(weighed.cannot_say),
-    )  # fmt: skip
+    refused = _refused(listed, weighed, [*ranked, *close], wanted)
+    near = _tied(close, best, apart_frac)
+    return Advice(question, ranked, others, near, refused, counts, dict(weighed.cannot_say))
 
 
 class _Weighed:
@@ -134,28 +145,44 @@ class _Weighed:
         return replace(ranked, forecast=found)
 
 
-def _weighed(listed: Shortlist, weighed: _Weighed, most: int) -> Iterator[Ranked]:
+@dataclass(frozen=True)
+class _Wanted:
+    """So many are timed, and something of each of these strategies."""
+
+    most: int
+    strategies: frozenset[str] | None
+
+    def firsts(self, groups: Iterable[Group]) -> list[Group]:
+        return [
+            group for group in first_of_each(groups) if self.strategies is None or group.strategy in self.strategies
+        ]
+
+
+def _weighed(listed: Shortlist, weighed: _Weighed, wanted: _Wanted) -> Iterator[Ranked]:
     """Of each layout the most promising settings that fit (or else are too close to say): layouts by promise, and the
     first of each strategy in any case."""
-    firsts = {id(group) for group in first_of_each(listed.groups)}
+    firsts = {id(group) for group in wanted.firsts(listed.groups)}
     taken = 0
-    for group in listed.groups:
-        if taken >= most and id(group) not in firsts:
+    for place, group in enumerate(listed.groups):
+        if taken >= wanted.most and id(group) not in firsts:
             continue
-        found = _promising(group, weighed)
+        found = _promising(group, weighed, wanted=2 if place < _LEADERS else 1)
         taken += len(found)
         yield from found
 
 
-def _promising(group: Group, weighed: _Weighed) -> list[Ranked]:
+def _promising(group: Group, weighed: _Weighed, *, wanted: int) -> list[Ranked]:
     close: list[Ranked] = []
+    fits: list[Ranked] = []
     for candidate in group.candidates[:_TRIES]:
         found = weighed(candidate)
         if found and found.memory.fit is Fit.FITS:
-            return [*close[:1], found]
+            fits.append(found)
         if found and found.memory.fit is Fit.TOO_CLOSE:
             close.append(found)
-    return close[:1] or _smallest_that_fits(group, weighed)
+        if len(fits) == wanted:
+            break
+    return [*close[:1], *fits] if close or fits else _smallest_that_fits(group, weighed)
 
 
 def _smallest_that_fits(group: Group, weighed: _Weighed) -> list[Ranked]:
@@ -200,7 +227,7 @@ def _order(ranked: Ranked) -> tuple[float, float]:
     return ranked.step_s, ranked.memory.used.value
 
 
-def _ordered(best: Sequence[Ranked]) -> tuple[Ranked, ...]:
+def _ordered(best: Sequence[Ranked], apart_frac: float) -> tuple[Ranked, ...]:
     """The choice, then the others by time, each told apart from the fastest or not."""
     if not best:
         return ()
@@ -208,29 +235,37 @@ def _ordered(best: Sequence[Ranked]) -> tuple[Ranked, ...]:
     as_fast = [each for each in best if each.step_s <= fastest.step_s * (1 + AS_FAST_FRAC)]
     choice = min(as_fast, key=plainness)
     others = sorted((each for each in best if each is not choice), key=_order)
-    return tuple(_tied([choice, *others], best))
+    return _tied([choice, *others], best, apart_frac)
 
 
-def _tied(found: Sequence[Ranked], best: Sequence[Ranked]) -> tuple[Ranked, ...]:
+def told_apart_frac(question: Question) -> float:
+    """From which share of a step on two layouts can be told apart: the calibration's residual, else `PAIR_FRAC`; twice
+    that for mixtures of experts, of whose layouts too few were published alike."""
+    own = question.multipliers.provenance.residual_frac
+    return own or PAIR_FRAC * (2 if question.architecture.is_mixture else 1)
+
+
+def _tied(found: Sequence[Ranked], best: Sequence[Ranked], apart_frac: float) -> tuple[Ranked, ...]:
     fastest = min(best, key=_order, default=None)
-    if fastest is None or fastest.time is None:
+    if fastest is None:
         return tuple(found)
-    high_s = fastest.time.step_s.high
-    return tuple(replace(each, is_tied=each.time is not None and each.time.step_s.low <= high_s) for each in found)
+    most_s = fastest.step_s * (1 + apart_frac)
+    return tuple(replace(each, is_tied=each.step_s <= most_s) for each in found)
 
 
-def plainness(ranked: Ranked) -> tuple[int, int, int, int, float]:
+def plainness(ranked: Ranked) -> tuple[float, ...]:
     """Of what does as well people take what has the fewest kinds of parallelism, shards least, keeps activations."""
     candidate = ranked.candidate
     degrees = (candidate.tensor, candidate.pipeline, candidate.context, candidate.expert, candidate.data)
     kinds = sum(degree > 1 for degree in degrees) + (candidate.replicate > 1 and candidate.shard > 1)
-    return (kinds, candidate.zero_stage, candidate.virtual, _KEPT.index(candidate.checkpointing), ranked.step_s)
+    cuts = sum(degree > 1 for degree in degrees[:-1])
+    return (kinds, cuts, candidate.zero_stage, candidate.virtual, _KEPT.index(candidate.checkpointing), ranked.step_s)
 
 
-def _refused(listed: Shortlist, weighed: _Weighed, shown: Sequence[Ranked]) -> tuple[Ranked, ...]:
+def _refused(listed: Shortlist, weighed: _Weighed, shown: Sequence[Ranked], wanted: _Wanted) -> tuple[Ranked, ...]:
     """One of each strategy that nothing shown has: the settings and the layout that need least."""
     seen = {each.candidate.strategy for each in shown}
     groups = sorted((*listed.groups, *listed.hopeless), key=lambda group: group.smallest_bytes)
-    absent = [group for group in first_of_each(groups) if group.strategy not in seen]
+    absent = [group for group in wanted.firsts(groups) if group.strategy not in seen]
     found = [weighed(group.smallest) for group in absent]
     return tuple(each for each in found if each is not None and each.memory.fit is Fit.DOES_NOT)

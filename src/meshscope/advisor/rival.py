@@ -32,7 +32,7 @@ def against(advice: Advice, is_met: Callable[[Candidate], bool]) -> str:
 
 def slower(rival: Ranked, choice: Ranked) -> str:
     """``fsdp 8 takes 612 ms against 560: 40 ms more exposed``."""
-    name = layout_name(rival.candidate)
+    name = layout_name(rival.candidate) + _kept(rival.candidate, choice.candidate)
     one, other = rival.time, choice.time
     if one is None or other is None:
         return f"{name} has no forecast of its time"
@@ -40,8 +40,15 @@ def slower(rival: Ranked, choice: Ranked) -> str:
     by = ratio(one.step_s.value - other.step_s.value, other.step_s.value)
     change = f"{percent(abs(by))} {'more' if by >= 0 else 'less'}"
     because = _because(one, other)
-    tied = "; their intervals overlap" if rival.is_tied else ""
+    tied = ", too near to tell" if rival.is_tied else ""
     return f"{name} takes {its} against {ours} ({change}{f': {because}' if because else ''}){tied}"
+
+
+def _kept(rival: Candidate, choice: Candidate) -> str:
+    """Where it keeps other activations: that is a part of the difference."""
+    if rival.checkpointing == choice.checkpointing:
+        return ""
+    return f" with {'no' if rival.checkpointing == 'none' else rival.checkpointing} checkpointing"
 
 
 def _because(one: TimeForecast, other: TimeForecast) -> str:

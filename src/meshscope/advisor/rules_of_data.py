@@ -6,7 +6,7 @@ from meshscope.advisor.candidate import Candidate
 from meshscope.advisor.numerics import state_bytes
 from meshscope.advisor.question import numerics_of
 from meshscope.advisor.rule import Case, Saying
-from meshscope.units import rate, size
+from meshscope.units import size
 
 _ROOM_FRAC = 0.9
 _BESIDE_BYTES = 3 * 2**30
@@ -27,7 +27,8 @@ def data_parallel_first(case: Case) -> Saying | None:
     )
     return Saying(
         "replicate first", threshold, holds, "Megatron-Bridge performance guide; scaling-book",
-        "plain data parallelism or ZeRO-1, which moves as much", lambda one: _is_pure(one) and one.zero_stage <= 1,
+        "plain data parallelism, or ZeRO-1, which moves as much" if holds else "",
+        (lambda one: _is_pure(one) and one.zero_stage <= 1) if holds else None,
     )  # fmt: skip
 
 
@@ -39,8 +40,8 @@ def gathers_hide(case: Case) -> Saying | None:
     half, mixed = case.balance.flop_per_byte, case.balance.flop_per_byte * 4 / 3
     threshold = (
         f"C / W = {_tera(case.balance.compute_flops_per_s)} / {_giga(case.balance.bus_bytes_per_s)}: FSDP needs "
-        f"{rate(half)} tokens a device in bf16, {rate(mixed)} with fp32 gradients, DDP {rate(2 * half)}; "
-        f"here are up to {rate(micro)}"
+        f"{half:,.0f} tokens a device in bf16, {mixed:,.0f} with fp32 gradients, DDP {2 * half:,.0f}; "
+        f"here are {micro:,.0f} in a micro-batch"
     )
     holds = micro > mixed
     chooses = "FSDP: its gathers hide" if holds else "less to gather: larger micro-batches, HSDP or tensor parallelism"
@@ -63,7 +64,7 @@ def shard_only_if_needed(case: Case) -> Saying | None:
     )  # fmt: skip
     return Saying(
         "FSDP or DDP", threshold + known, holds, "PyTorch FSDP guide; litgpt's table for Thunder",
-        "sharded parameters" if holds else "no sharded parameters",
+        "FSDP" if holds else "no sharded parameters",
         _is_sharded if holds else (lambda one: one.zero_stage < 3),
     )  # fmt: skip
 
@@ -120,8 +121,8 @@ def replicas_over_the_network(case: Case) -> Saying | None:
     needed = balance.compute_flops_per_s / balance.between_bytes_per_s
     holds = per_node > needed
     threshold = (
-        f"{rate(per_node)} tokens in a {'slice' if 'TPU' in cluster.device.name else 'node'} {'>' if holds else '≤'} "
-        f"C / W of the network = {rate(needed)}"
+        f"{per_node:,.0f} tokens in a {'slice' if 'TPU' in cluster.device.name else 'node'} {'>' if holds else '≤'} "
+        f"C / W of the network = {needed:,.0f}"
     )
     return Saying(
         "FSDP inside, replicas across the network", threshold, holds, "scaling-book, training chapter",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from meshscope.advisor.candidate import Candidate
 from meshscope.advisor.rule import Case, Saying
-from meshscope.units import counted, rate
+from meshscope.units import counted
 
 _BUBBLE_FRAC = 0.05
 _LONG = 32_768
@@ -48,8 +48,8 @@ def fsdp_beside_tensor(case: Case) -> Saying | None:
     alone = case.balance.flop_per_byte * 4 / 3
     holds = least < each < alone
     threshold = (
-        f"FSDP over sqrt(B N / F) = {best:.0f} of {counted(devices, 'device')}; FSDP alone needs {rate(alone)} tokens "
-        f"a device, both together {rate(least)}; there are {rate(each)}"
+        f"FSDP over sqrt(B N / F) = {best:.0f} of {counted(devices, 'device')}; FSDP alone needs {alone:,.0f} tokens "
+        f"a device, both together {least:,.0f}; there are {each:,.0f}"
     )
     return Saying(
         "FSDP and tensor parallelism together", threshold, holds, "scaling-book, training chapter",
@@ -59,7 +59,7 @@ def fsdp_beside_tensor(case: Case) -> Saying | None:
 
 def pipeline_if_needed(case: Case) -> Saying | None:
     """A pipeline where nothing fits without, or the network is slow; its bubble wants m ≥ 20 (p − 1) / v."""
-    if case.question.cluster.devices < 2:
+    if case.question.cluster.devices < 2 or not case.advice.every:
         return None
     others = [each for each in case.advice.every if each.candidate.pipeline == 1]
     slow = 0 < case.balance.bus_bytes_per_s < _PIPELINED_FRAC * case.balance.inside_bytes_per_s

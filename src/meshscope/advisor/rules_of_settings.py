@@ -15,7 +15,8 @@ def checkpoint_as_needed(case: Case) -> Saying | None:
     """None before selective before full."""
     if case.choice is None or len(case.question.checkpointing) < 2:
         return None
-    kept = [each for each in case.advice.every if each.candidate.checkpointing == "none"]
+    fits = (*case.advice.ranked, *case.advice.settings)
+    kept = [each for each in fits if each.candidate.checkpointing == "none"]
     holds = not kept
     threshold = (
         "nothing fits that keeps all activations"

@@ -5,17 +5,42 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from typing import Any
 
 from meshscope.advisor.architecture import Architecture
 from meshscope.advisor.coverage import NotCovered
 
+_LATENT = {"query_rank": 1536, "kv_rank": 512, "rope_dim": 64, "head_dim": 128}
+"""Multi-head latent attention, as DeepSeek-V2 and those after it have it (arXiv 2405.04434, section 3.1.2)."""
+
 # Published by the authors of each: configs of openai/gpt-oss-120b, Qwen/Qwen3-*, deepseek-ai/DeepSeek-V2, -V3,
 # mistralai/Mixtral-*, moonshotai/Kimi-K2. Widths are of one expert; ``dense`` layers come first.
-_MIXTURES: tuple[tuple[str, dict[str, int]], ...] = (
-    (r"deepseek.?v3", {"experts": 256, "top_k": 8, "shared_experts": 1, "dense_layers": 3, "d_ff": 2048}),
-    (r"deepseek.?v2.?lite", {"experts": 64, "top_k": 6, "shared_experts": 2, "dense_layers": 1, "d_ff": 1408}),
-    (r"deepseek.?v2", {"experts": 160, "top_k": 6, "shared_experts": 2, "dense_layers": 1, "d_ff": 1536}),
-    (r"kimi.?k2", {"experts": 384, "top_k": 8, "shared_experts": 1, "dense_layers": 1, "d_ff": 2048}),
+_MIXTURES: tuple[tuple[str, dict[str, Any]], ...] = (
+    (
+        r"deepseek.?v3",
+        {"experts": 256, "top_k": 8, "shared_experts": 1, "dense_layers": 3, "d_ff": 2048, "layers": 61, **_LATENT},
+    ),
+    (
+        r"deepseek.?v2.?lite",
+        {
+            "experts": 64,
+            "top_k": 6,
+            "shared_experts": 2,
+            "dense_layers": 1,
+            "d_ff": 1408,
+            "layers": 27,
+            **_LATENT,
+            "query_rank": 0,
+        },
+    ),
+    (
+        r"deepseek.?v2",
+        {"experts": 160, "top_k": 6, "shared_experts": 2, "dense_layers": 1, "d_ff": 1536, "layers": 60, **_LATENT},
+    ),
+    (
+        r"kimi.?k2",
+        {"experts": 384, "top_k": 8, "shared_experts": 1, "dense_layers": 1, "d_ff": 2048, "layers": 61, **_LATENT},
+    ),
     (r"qwen3.?(30b.?a3b|235b.?a22b)", {"experts": 128, "top_k": 8, "head_dim": 128}),
     (r"gpt.?oss.?120b", {"experts": 128, "top_k": 4, "head_dim": 64}),
     (r"gpt.?oss.?20b", {"experts": 32, "top_k": 4, "head_dim": 64}),
@@ -51,8 +76,12 @@ def with_experts(architecture: Architecture) -> Architecture:
     found = next((facts for pattern, facts in _MIXTURES if re.search(pattern, name)), None)
     if found is None:
         raise NotCovered(f"how many experts {architecture.name} has, and to how many a token goes, is not stated")
-    dense = architecture.d_ff if found.get("dense_layers") else 0
-    return replace(architecture, dense_d_ff=dense, **found)
+    facts = {name: value for name, value in found.items() if name != "layers"}
+    if not found.get("dense_layers"):
+        return replace(architecture, **facts)
+    # A model cut to fewer layers for a benchmark keeps about the proportion, and one dense layer at least.
+    dense_layers = max(1, round(found["dense_layers"] * min(1.0, architecture.layers / found["layers"])))
+    return replace(architecture, **facts | {"dense_d_ff": architecture.d_ff, "dense_layers": dense_layers})
 
 
 def is_latent(name: str) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from meshscope.advisor.candidate import Candidate
+from meshscope.advisor.candidate import Candidate, Checkpointing
 from meshscope.advisor.question import Framework, Question, numerics_of
 
 _MOST_PIPELINE = 64
@@ -49,7 +49,14 @@ def fillings(question: Question, layout: Candidate) -> Iterator[Candidate]:
         if layout.pipeline > 1 and not _fills(layout, accumulate):
             continue
         for kept in question.checkpointing:
-            yield replace(layout, micro_batch=micro, accumulate=accumulate, checkpointing=kept)
+            yield _filled(layout, micro, accumulate, kept)
+
+
+def _filled(layout: Candidate, micro: int, accumulate: int, kept: Checkpointing) -> Candidate:
+    """``dataclasses.replace`` by hand: that asks every field, for tens of thousands of candidates."""
+    found = object.__new__(Candidate)
+    found.__dict__.update(layout.__dict__, micro_batch=micro, accumulate=accumulate, checkpointing=kept)
+    return found
 
 
 def _degrees(question: Question) -> Iterator[tuple[int, int, int]]:
@@ -96,7 +103,7 @@ def _data_ways(
         yield "", 1, 1, 0
         return
     is_plain = tensor == pipeline == context == 1
-    yield "ddp" if framework == "torch" else "dp", data, 1, 0
+    yield "" if data == 1 else "ddp" if framework == "torch" else "dp", data, 1, 0
     if framework == "torch":
         yield "zero1", 1, data, 1
         if is_plain:
@@ -116,7 +123,7 @@ def _groups(question: Question, data: int, each: int) -> list[int]:
 def _candidate(question: Question, framework: Framework, way: DataWay, degrees: tuple[int, int, int, int]) -> Candidate:
     word, replicas, shard, stage = way
     tensor, pipeline, context, expert = degrees
-    is_megatron = framework == "torch" and stage <= 1 and max(degrees) > 1
+    is_megatron = framework == "torch" and question.is_compiled and (stage == 1 or (not stage and max(degrees) > 1))
     return Candidate(
         strategy=_strategy(framework, word, degrees),
         framework=framework,
@@ -139,7 +146,9 @@ def _candidate(question: Question, framework: Framework, way: DataWay, degrees: 
 
 
 def _stack(question: Question, framework: Framework, stage: int, *, is_megatron: bool) -> str:
-    """The software that people use for it: `stacks` knows its habits."""
+    """The software that people use for it: `stacks` knows its habits. Where kernels are compiled, what Megatron-Core is
+    used for has its fused ones; elsewhere everything is torch's own, so that strategies are compared and not kernels.
+    """
     if framework == "jax":
         return "jax"
     if is_megatron:
@@ -159,12 +168,13 @@ def _strategy(framework: Framework, word: str, degrees: tuple[int, int, int, int
 
 
 def _is_asked_for(question: Question, found: Candidate) -> bool:
-    """A filter matches a whole strategy, or one of its words: ``fsdp`` finds ``fsdp+tp`` too, ``=fsdp`` does not."""
+    """A filter is one of a strategy's words, or with ``=`` all of them: ``fsdp`` finds ``fsdp+tp``, ``=fsdp`` not."""
     if not question.strategies:
         return True
-    words = {found.strategy, *found.strategy.removeprefix("pjit-").split("+")}
+    words = set(found.strategy.replace("pjit-", "pjit+").split("+"))
     return any(
-        found.strategy == asked[1:] if asked.startswith("=") else asked in words for asked in question.strategies
+        set(asked[1:].replace("pjit-", "pjit+").split("+")) == words if asked.startswith("=") else asked in words
+        for asked in question.strategies
     )
 
 

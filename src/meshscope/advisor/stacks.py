@@ -19,7 +19,9 @@ class Stack:
     hand: norms, activations, loss), ``compiled`` (a compiler fuses what is adjacent).
 
     ``hides_tensor_frac`` is the share of tensor-parallel communication that runs beside the products it belongs to;
-    ``usual_*`` is what is assumed where a run does not say.
+    ``sends_once_per_node``: a token goes to another node once, however many of its experts are there (DeepEP);
+    ``drops_padding``: samples of about the same length are put together, so that little is padded. ``usual_*`` is what
+    is assumed where a run does not say.
     """
 
     name: str
@@ -29,11 +31,15 @@ class Stack:
     is_compiled: bool = False
     is_megatron: bool = False
     is_flash: bool = True
+    attention_kernel: Literal["triton", "flash2", "cudnn"] = "flash2"
     is_sequence_parallel: bool = True
     is_overlapped: bool = True
     is_bucket_view: bool = False
     reduces_in_half: bool = False
     has_fused_optimizer: bool = False
+    has_narrow_gradients: bool = False
+    sends_once_per_node: bool = False
+    drops_padding: bool = False
     hides_tensor_frac: float = 0.0
     selective_recompute_frac: float = 0.0
     usual_checkpointing: Checkpointing = "none"
@@ -43,6 +49,9 @@ class Stack:
 
 _TORCH = Stack("torch", "torch", "torch", usual_zero_stage=0)
 _JAX = Stack("jax", "jax", "xla", fusion="compiled", is_compiled=True, usual_zero_stage=3, has_fused_optimizer=True)
+_TITAN = Stack(
+    "torchtitan", "torch", "fsdp2", selective_recompute_frac=0.5, has_fused_optimizer=True, usual_zero_stage=3
+)
 _MEGATRON = Stack(
     "megatron",
     "torch",
@@ -53,26 +62,38 @@ _MEGATRON = Stack(
     usual_zero_stage=1,
 )
 
+_ENGINE = replace(_MEGATRON, name="megatron-te", family="megatron-te", attention_kernel="cudnn")
+
+_ASYNC_FRAC, _BUFFERED_FRAC = 0.35, 0.85
+"""Of tensor-parallel communication, what pipelined products hide: of torch's asynchronous tensor parallelism by what it
+gains (torchtitan's asyncTP page of 2025-06: 8 to 10 % of steps of which a fourth is such communication); of Transformer
+Engine's user buffers, which split every product, all but a chunk of several."""
+
 STACKS = {
     each.name: each
     for each in (
         _TORCH,
         replace(_TORCH, name="torch-compile", fusion="compiled", is_compiled=True),
-        Stack("composer", "torch", "fsdp1", reduces_in_half=True, has_fused_optimizer=True, usual_zero_stage=3),
+        Stack("composer", "torch", "fsdp1", attention_kernel="triton", reduces_in_half=True, has_fused_optimizer=True, usual_zero_stage=3),
         Stack("fsdp1", "torch", "fsdp1", reduces_in_half=True, usual_zero_stage=3),
-        Stack("torchtitan", "torch", "fsdp2", selective_recompute_frac=0.5, has_fused_optimizer=True, usual_zero_stage=3),
-        Stack("torchtitan-compile", "torch", "fsdp2", selective_recompute_frac=0.5, fusion="compiled", is_compiled=True, has_fused_optimizer=True,
-              usual_zero_stage=3),
-        Stack("apex", "torch", "ngc", fusion="fused", has_fused_optimizer=True, is_flash=False),
+        _TITAN,
+        replace(_TITAN, name="torchtitan-async", fusion="compiled", is_compiled=True, hides_tensor_frac=_ASYNC_FRAC),
+        replace(_TITAN, name="torchtitan-compile", fusion="compiled", is_compiled=True),
+        Stack("apex", "torch", "ngc", fusion="fused", has_fused_optimizer=True, is_flash=False,
+              drops_padding=True),
         Stack("deepspeed", "torch", "deepspeed", reduces_in_half=True, has_fused_optimizer=True, usual_zero_stage=3),
         Stack("nanotron", "torch", "nanotron", fusion="fused", has_fused_optimizer=True, usual_zero_stage=1),
         _MEGATRON,
-        replace(_MEGATRON, name="megatron-te", family="megatron-te", hides_tensor_frac=0.7),
+        _ENGINE,
+        replace(_ENGINE, name="megatron-overlap", hides_tensor_frac=_BUFFERED_FRAC),
+        replace(_ENGINE, name="megatron-nemo", hides_tensor_frac=_BUFFERED_FRAC,
+                has_narrow_gradients=True, sends_once_per_node=True),
         replace(_MEGATRON, name="megatron-2021", family="megatron-2021", is_flash=False, is_sequence_parallel=False,
                 is_overlapped=False, usual_zero_stage=0),
         _JAX,
-        replace(_JAX, name="maxtext", family="xla", usual_checkpointing="full"),
+        replace(_JAX, name="maxtext", family="xla", usual_checkpointing="full", selective_recompute_frac=0.5),
         replace(_JAX, name="pax", family="xla", usual_zero_stage=0),
+        replace(_JAX, name="pax-te", family="xla", usual_zero_stage=0, fusion="fused"),
     )
 }  # fmt: skip
 """By name, as `Candidate.stack` has it."""
@@ -84,7 +105,8 @@ _WORDS = (
     (r"nemo.?automodel", "torchtitan"),
     (r"deepspeed|gpt.?neox", "deepspeed"),
     (r"nanotron", "nanotron"),
-    (r"megatron.?bridge|nemo|megatron.?core|mcore|transformer.?engine|\bte\b|dev.?\d|23e00ed", "megatron-te"),
+    (r"megatron.?bridge|nemo", "megatron-nemo"),
+    (r"megatron.?core|mcore|megatron.*\bte\b|megatron.*transformer.?engine", "megatron-te"),
     (r"megatron", "megatron"),
     (r"maxtext|levanter|easylm|maxdiffusion", "maxtext"),
     (r"pax|t5x|pmap", "pax"),
@@ -95,16 +117,21 @@ _WORDS = (
 )
 
 
-def stack(framework: str, notes: str = "", compiled: str = "", date: str = "") -> Stack:
-    """The stack that these words name."""
-    said = framework.lower()
-    name = next((name for pattern, name in _WORDS if re.search(pattern, said)), "torch")
+def stack(framework: str, notes: str = "", compiled: str = "", date: str = "", options: str = "") -> Stack:
+    """The stack that these words name; ``options`` are switches that a run says it used."""
+    name = next((name for pattern, name in _WORDS if re.search(pattern, framework.lower())), "torch")
     if name == "megatron" and _is_before(date, 2022):
         name = "megatron-2021"
     if name == "megatron" and re.search(r"\bte\b|transformer.?engine", notes.lower()):
         name = "megatron-te"
+    if name == "megatron-te" and re.search(r"tp.?comm.?overlap", options.lower()):
+        name = "megatron-overlap"
     if re.search(r"compile|inductor", compiled.lower()) and f"{name}-compile" in STACKS:
         name = f"{name}-compile"
+    if re.search(r"async.?tp", options.lower()) and name.startswith("torchtitan"):
+        name = "torchtitan-async"
+    if name == "pax" and re.search(r"\bte\b", options.lower()):
+        name = "pax-te"
     return STACKS[name]
 
 

@@ -31,6 +31,7 @@ _COMMANDS = {
     "open": ("open", "Look at native traces, or folders of them, on the screen."),
     "analyze": ("analyze", "Print what a recording or a native trace says, as text or JSON."),
     "explain": ("explain", "Say what a number is made of: its formula, spans, rules and dropped events."),
+    "advise": ("advise", "Predict which strategy trains a model fastest on given devices, and say why."),
     "compare": ("compare", "Say what changed from one run to another, and fail a build on it."),
     "cache": ("cache", "Say where read traces are kept and how much they take, or clear them."),
     "doctor": ("doctor", "Say what works on this machine, and how to mend what does not."),
@@ -38,7 +39,7 @@ _COMMANDS = {
 
 
 # What the objects of commands with --json list.
-_LISTED = {"analyze": "recordings", "compare": "comparisons", "explain": "explanations"}
+_LISTED = {"analyze": "recordings", "compare": "comparisons", "explain": "explanations", "advise": "candidates"}
 
 _LEFT_ALONE = 128 + 13  # what shells say of a program that SIGPIPE has ended
 

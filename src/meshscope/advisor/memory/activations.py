@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from meshscope.advisor.memory.block import kept, widths
+from meshscope.advisor.memory.constants import UNEVEN_EXPERTS
 from meshscope.advisor.memory.habits import is_megatron
 from meshscope.advisor.memory.parts import Part, number, said
 from meshscope.advisor.memory.place import Place
@@ -40,12 +41,17 @@ def checkpointed_bytes(place: Place, *, is_mixture: bool) -> float:
 
 def _every_other_product(place: Place) -> float:
     """torchtitan's selective checkpointing by operation: the layer's input, attention's output, and of its products
-    every second one, from the first (queries, values, the gate's, the last: a compiler sees that nothing needs this one).
-    SOURCE: torchtitan/parallelisms/parallelize_llama.py, ``_custom_policy``; JAX's ``save_dots`` keeps a little more."""
+    every second one, from the first (queries, values, the gate's, the last, which nothing needs, as a compiler sees).
+    JAX's ``save_dots`` keeps a little more.
+    SOURCE: torchtitan/parallelisms/parallelize_llama.py, ``_custom_policy``."""
     shape, width = place.architecture, widths(place.candidate, place.own)
     wide = shape.attention_width * 2 + shape.kv_width + shape.d_ff * (max(1, shape.top_k) if shape.is_mixture else 1)
-    ends = width.stream + (0.0 if place.own.recomputes_cheap else width.compute)
-    return width.compute * wide / width.tensor + ends * shape.d_model / width.sequence
+    last = 0.0 if place.own.recomputes_cheap else width.compute * shape.d_model
+    ends = width.stream * shape.d_model / width.sequence + last
+    if width.tensor > 1:
+        # What a row-wise product gives is reduced and scattered: kept once scattered, twice where nothing is left out.
+        ends += (1 if place.own.recomputes_cheap else 2) * width.compute * shape.d_model / width.sequence
+    return width.compute * wide / width.tensor + ends
 
 
 def _layers(place: Place, in_flight: float) -> list[Part]:
@@ -68,8 +74,8 @@ def _part(place: Place, name: str, size: float, words: str, *, is_mixture: bool 
     own = place.own
     if place.candidate.checkpointing == "full":
         return Part("activations", name, size, words, 0.95, 1.1)
-    most = own.activations_most_frac + (0.25 if is_mixture else 0.0)
-    least = own.activations_least_frac - (0.1 if is_mixture else 0.0)
+    off, on = UNEVEN_EXPERTS if is_mixture else (0.0, 0.0)
+    least, most = own.activations_least_frac - off, own.activations_most_frac + on
     return Part("activations", name, size, words, least, most)
 
 

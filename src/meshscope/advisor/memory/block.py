@@ -19,22 +19,30 @@ class Kept:
 
 @dataclass(frozen=True)
 class Widths:
-    """Bytes an element: ``compute`` of what matrices are multiplied in, ``stream`` of what flows from layer to layer.
-    ``tensor`` divides what lies along heads or the MLP's width, ``sequence`` the rest."""
+    """Bytes an element: ``compute`` of what flows within a layer, ``product`` of what is kept of a product's input,
+    ``stream`` of what flows from layer to layer.
+    ``tensor`` divides what lies along heads or the MLP's width, ``sequence`` the rest, ``gathered`` a norm's output."""
 
     compute: float
+    product: float
     stream: float
     tensor: int
     sequence: int
     gathered: int
 
 
+def compute_bytes(candidate: Candidate) -> float:
+    """Per element of what flows within a layer; what is multiplied in fp8 is bf16 otherwise."""
+    return 4.0 if candidate.numerics.compute in ("fp32", "tf32") else 2.0
+
+
 def widths(candidate: Candidate, own: Habits) -> Widths:
-    """fp8 products keep bf16 beside: what is kept in fp8 and what in bf16 differs by recipe, so bf16 is counted."""
-    compute = 4.0 if candidate.numerics.compute in ("fp32", "tf32") else 2.0
+    """Transformer Engine keeps the fp8 input of an fp8 product, torchao the bf16 one."""
+    compute = compute_bytes(candidate)
+    product = 1.0 if own.stands_in_gradients and candidate.numerics.compute in ("fp8", "fp4") else compute
     sequence = candidate.tensor if candidate.is_sequence_parallel else 1
     gathered = 1 if own.gathers_are_kept else sequence
-    return Widths(compute, 4.0 if own.is_autocast else compute, candidate.tensor, sequence, gathered)
+    return Widths(compute, product, 4.0 if own.is_autocast else compute, candidate.tensor, sequence, gathered)
 
 
 def kept(architecture: Architecture, candidate: Candidate, own: Habits, *, is_mixture: bool) -> tuple[Kept, ...]:
@@ -70,10 +78,10 @@ def _norm(architecture: Architecture, width: Widths, own: Habits, where: str, re
     ``readers`` (products of it), where queries, keys and values are not one product."""
     d_model = architecture.d_model
     copies = readers if own.is_autocast and (own.is_gated or not architecture.is_causal) else 1
-    output = Kept(f"norm's output {where}", copies * width.compute * d_model / width.gathered)
+    output = Kept(f"norm's output {where}", copies * width.product * d_model / width.gathered)
     if own.recomputes_cheap:
         return (Kept(f"norm's input {where}", width.stream * d_model / width.sequence),)
-    if own.is_fused or architecture.has_biases or not own.is_gated:
+    if own.fuses_norms or architecture.has_biases or not own.is_gated:
         return (Kept(f"norm's input {where}", width.stream * d_model / width.sequence), output)
     inside = (4.0 + width.stream) * d_model / width.sequence
     return (Kept(f"norm's fp32 input and normalized values {where}", inside), output)
@@ -84,8 +92,13 @@ def _projected(architecture: Architecture, width: Widths, own: Habits) -> tuple[
     repeated = query if own.repeats_kv else key
     return (
         Kept("queries, keys, values", width.compute * (query + 2 * repeated) / width.tensor),
-        Kept("attention's output", width.compute * query / width.tensor),
+        Kept("attention's output", _output_bytes(width) * query / width.tensor),
     )
+
+
+def _output_bytes(width: Widths) -> float:
+    """Attention and the product after it share it, unless the product keeps an fp8 one of its own."""
+    return width.compute + (width.product if width.product < width.compute else 0.0)
 
 
 def _latent(architecture: Architecture, width: Widths) -> tuple[Kept, ...]:
@@ -97,7 +110,7 @@ def _latent(architecture: Architecture, width: Widths) -> tuple[Kept, ...]:
     return (
         Kept("narrow queries, keys and values, and their norms", width.compute * narrow / width.sequence),
         Kept("queries, keys, values", width.compute * wide / width.tensor),
-        Kept("attention's output", width.compute * architecture.attention_width / width.tensor),
+        Kept("attention's output", _output_bytes(width) * architecture.attention_width / width.tensor),
     )
 
 
@@ -112,19 +125,20 @@ def _scores(architecture: Architecture, candidate: Candidate, width: Widths, own
     return (Kept("attention's scores", per_score * heads * candidate.seq_len),)
 
 
-def _mlp(d_ff: float, name: str, width: Widths, own: Habits, tensor: int = 0) -> tuple[Kept, ...]:
+def _mlp(d_ff: float, name: str, width: Widths, own: Habits) -> tuple[Kept, ...]:
     """Of a gated MLP both products and what goes into the last one; written out in eager torch, the gate's activation
     too. A compiler computes the cheap ones again."""
-    per_column = width.compute * d_ff / (tensor or width.tensor)
-    products = 2 if own.is_gated else 1
-    extra = 0 if own.recomputes_cheap else 1 if own.is_fused or not own.is_gated else 2
-    return (Kept(f"{name}: products and activations", per_column * (products + extra)),)
+    columns = d_ff / width.tensor
+    products = width.compute * (2 if own.is_gated else 1)
+    gate = width.compute if own.is_gated and not own.is_fused else 0.0
+    last = 0.0 if own.recomputes_cheap else width.product
+    return (Kept(f"{name}: products and activations", columns * (products + gate + last)),)
 
 
 def _mixture(architecture: Architecture, width: Widths, own: Habits) -> tuple[Kept, ...]:
     """Tokens as they were sent to their experts, the experts' insides, and what came back of each."""
     top_k = architecture.top_k
-    sent = width.compute * architecture.d_model * top_k
+    sent = width.product * architecture.d_model * top_k
     routed = Kept("router's logits and weights", 12.0 * architecture.experts)
     inside = _mlp(architecture.d_ff * top_k, "experts", width, own)
     shared = _mlp(architecture.d_ff * architecture.shared_experts, "shared experts", width, own)

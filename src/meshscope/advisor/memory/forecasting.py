@@ -6,9 +6,10 @@ from meshscope.advisor.architecture import Architecture
 from meshscope.advisor.candidate import Candidate
 from meshscope.advisor.cluster import Cluster
 from meshscope.advisor.coverage import NotCovered
+from meshscope.advisor.figures import Figure
 from meshscope.advisor.forecast import MemoryForecast, Term
-from meshscope.advisor.memory.device import fit, limit_bytes, reserved, used
-from meshscope.advisor.memory.parts import CATEGORIES, Part, total
+from meshscope.advisor.memory.device import beyond, fit, limit_bytes, outside, together
+from meshscope.advisor.memory.parts import CATEGORIES, total
 from meshscope.advisor.memory.peak import Peak, peak
 from meshscope.advisor.memory.place import places
 
@@ -24,30 +25,46 @@ _SAID = {
 
 def memory(architecture: Architecture, candidate: Candidate, cluster: Cluster) -> MemoryForecast:
     """At the peak, of the device that needs most. Raises NotCovered where the layout cannot be."""
-    _check(architecture, candidate)
-    found = peak(places(architecture, candidate))
-    categories = {name: total((part for part in found.parts if part.category == name), name) for name in CATEGORIES}
-    allocated = total(found.parts, f"all tensors alive {_SAID[found.moment]}, on stage {found.stage}")
-    held = reserved(allocated, found, candidate, cluster)
-    taken = used(held, candidate, cluster)
+    found = _peak(architecture, candidate)
+    categories: dict[str, Figure] = {
+        name: total((part for part in found.parts if part.category == name), name) for name in CATEGORIES
+    }
+    allocated = _allocated(found)
+    reserved = together(allocated, beyond(allocated, found, candidate, cluster))
+    used = together(reserved, outside(candidate, cluster))
     return MemoryForecast(
-        categories, allocated, held, taken, limit_bytes(cluster), fit(taken, candidate, cluster), found.stage
+        categories, allocated, reserved, used, limit_bytes(cluster), fit(used, candidate, cluster), found.stage
     )
 
 
 def terms(architecture: Architecture, candidate: Candidate, cluster: Cluster) -> tuple[Term, ...]:
-    """The arithmetic, part by part, largest category first as in `memory`; then allocated, reserved and used."""
-    forecast = memory(architecture, candidate, cluster)
-    found = peak(places(architecture, candidate))
-    sums = (("allocated", forecast.allocated), ("reserved", forecast.reserved), ("used", forecast.used))
+    """The arithmetic in the order of `CATEGORIES`, each part as ``category: part``; their sum ``allocated``; what the
+    allocator holds beyond and ``reserved``; what is outside of it and ``used``. Raises as `memory` does."""
+    found = _peak(architecture, candidate)
+    allocated = _allocated(found)
+    held, apart = beyond(allocated, found, candidate, cluster), outside(candidate, cluster)
+    reserved = together(allocated, held)
+    used = together(reserved, apart)
+    parts = sorted(found.parts, key=lambda part: CATEGORIES.index(part.category))
     return (
-        *(part.term for part in _ordered(found)),
-        *(Term(name, figure, 1.0, figure.where) for name, figure in sums),
-    )
+        *(part.term for part in parts),
+        _sum("allocated", allocated), *held,
+        _sum("reserved", reserved), *apart,
+        _sum("used", used),
+    )  # fmt: skip
 
 
-def _ordered(found: Peak) -> list[Part]:
-    return sorted(found.parts, key=lambda part: CATEGORIES.index(part.category))
+def _peak(architecture: Architecture, candidate: Candidate) -> Peak:
+    _check(architecture, candidate)
+    return peak(places(architecture, candidate))
+
+
+def _allocated(found: Peak) -> Figure:
+    return total(found.parts, f"all tensors alive {_SAID[found.moment]}, on stage {found.stage}")
+
+
+def _sum(name: str, figure: Figure) -> Term:
+    return Term(name, figure, 1.0, figure.where)
 
 
 def _check(architecture: Architecture, candidate: Candidate) -> None:

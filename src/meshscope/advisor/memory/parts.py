@@ -9,6 +9,7 @@ from typing import Literal
 
 from meshscope.advisor.figures import Figure, Source
 from meshscope.advisor.forecast import Term
+from meshscope.advisor.memory.constants import GIB, MIB
 
 Category = Literal["parameters", "gradients", "optimizer", "activations", "logits", "communication", "temporaries"]
 CATEGORIES: tuple[Category, ...] = (
@@ -19,13 +20,12 @@ Pool = Literal["main", "gather", "reduce"]
 """The stream that a tensor was made on. The allocator gives no stream what another one freed, so what each of them
 needed at its widest adds up (torch, CUDACachingAllocator.cpp: blocks are found by stream)."""
 
-GIB = 2**30
-
 
 @dataclass(frozen=True)
 class Part:
     """``size_bytes`` of ``name``. The true size lies between ``least_frac`` and ``most_frac`` of it in 90 % of cases:
-    what is counted from shapes is sure, what hangs on how a framework is written is not."""
+    what is counted from shapes is sure, what hangs on how a framework is written is not. ``spare_bytes`` more may be
+    there that usually is not."""
 
     category: Category
     name: str
@@ -33,12 +33,13 @@ class Part:
     arithmetic: str
     least_frac: float = 1.0
     most_frac: float = 1.0
+    spare_bytes: float = 0.0
     source: Source = "analytic"
     pool: Pool = "main"
 
     @property
     def figure(self) -> Figure:
-        low, high = self.size_bytes * self.least_frac, self.size_bytes * self.most_frac
+        low, high = self.size_bytes * self.least_frac, self.size_bytes * self.most_frac + self.spare_bytes
         return Figure(self.size_bytes, low, high, self.source, self.arithmetic)
 
     @property
@@ -64,7 +65,7 @@ def said(size_bytes: float) -> str:
     """A size in words, in GiB or MiB."""
     if size_bytes >= 0.1 * GIB:
         return f"{size_bytes / GIB:.2f} GiB"
-    return f"{size_bytes / 2**20:.2f} MiB"
+    return f"{size_bytes / MIB:.2f} MiB"
 
 
 def number(count: float) -> str:

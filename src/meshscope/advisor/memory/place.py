@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from meshscope.advisor.architecture import Architecture
 from meshscope.advisor.candidate import Candidate
-from meshscope.advisor.memory.habits import Habits, habits, is_deepspeed, is_megatron
+from meshscope.advisor.memory.habits import Habits, habits, is_deepspeed, is_megatron, numerics
 from meshscope.advisor.memory.stages import Stage, stages
 
 
@@ -60,12 +60,22 @@ class Place:
 
 
 def places(architecture: Architecture, candidate: Candidate) -> tuple[Place, ...]:
-    """One per pipeline stage, first to last."""
+    """Of the pipeline stages that may need most, first to last."""
+    candidate = replace(candidate, numerics=numerics(candidate))
     own = habits(architecture, candidate)
     return tuple(
         Place(architecture, candidate, own, stage, share(architecture, candidate, stage))
-        for stage in stages(architecture, candidate)
+        for stage in _unlike(stages(architecture, candidate))
     )
+
+
+def _unlike(every: tuple[Stage, ...]) -> list[Stage]:
+    """Of stages that hold the same, the first: it has as many micro-batches in flight as any of them."""
+    first: dict[tuple[int, int, bool, bool], Stage] = {}
+    for stage in every:
+        held = (stage.plain_layers, stage.mixture_layers, stage.has_embedding, stage.has_head)
+        first.setdefault(held, stage)
+    return list(first.values())
 
 
 def share(architecture: Architecture, candidate: Candidate, stage: Stage) -> Share:

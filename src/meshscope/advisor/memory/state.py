@@ -4,27 +4,21 @@ from __future__ import annotations
 
 from typing import Literal
 
+from meshscope.advisor.memory.constants import ADAM_8BIT_BYTES, MOMENTS_KEPT
 from meshscope.advisor.memory.parts import Part, Pool, number, said
 from meshscope.advisor.memory.place import Place
 
 Moment = Literal["start", "loss", "head", "backward", "end", "step"]
-"""When memory may be at its peak: as the first tables are gathered; in the loss; in the output layer's backward pass; in
-the last layer's, all activations there; in the first layer's, all gradients there; in the optimizer's step."""
+"""When memory may be at its peak: as the first tables are gathered; in the loss; in the output layer's backward pass;
+in the last layer's, all activations there; in the first layer's, all gradients there; in the optimizer's step."""
 
 MOMENTS: tuple[Moment, ...] = ("start", "loss", "head", "backward", "end", "step")
-
-_MOMENTS_KEPT = {"adamw": 2.0, "adam": 2.0, "sgd": 0.0, "sgd-momentum": 1.0, "lion": 1.0, "muon": 1.0, "adafactor": 0.0}
-"""Numbers an optimizer keeps per parameter, of the size of Adam's. Muon: of matrices within layers; the rest has
-Adam's two (github KellerJordan/Muon README). Adafactor without momentum: rows and columns (arXiv 1804.04235)."""
-
-_ADAM_8BIT_BYTES = 2.0 + 2 * 4 / 256
-"""Two moments of a byte and an fp32 scale per block of 256 (bitsandbytes, functional.py: optimizer blockwise)."""
 
 
 def state(place: Place, moment: Moment) -> tuple[Part, ...]:
     """Of one device at one moment."""
     parts = (_parameters(place), _gradients(place, moment), _master(place), _moments(place))
-    return tuple(part for part in parts if part.size_bytes)
+    return tuple(part for part in parts if part.size_bytes or part.category == "gradients")
 
 
 def parameters_are_sharded(place: Place) -> bool:
@@ -60,8 +54,11 @@ def _parameters(place: Place) -> Part:
 
 def _gradients(place: Place, moment: Moment) -> Part:
     size, words = _counted(place, place.candidate.numerics.gradient_bytes, is_sharded=place.candidate.zero_stage >= 2)
-    if not (place.own.keeps_gradients or place.accumulates or moment in ("end", "step")):
-        return Part("gradients", "not made yet", 0.0, f"none yet at this moment; {words} at the end of backward")
+    made = ("head", "backward", "end", "step") if place.candidate.framework == "jax" else ("end", "step")
+    if not (place.own.keeps_gradients or place.accumulates or moment in made):
+        spare = size if place.own.may_zero_gradients and moment != "start" else 0.0
+        words = f"none yet at this moment; {words} at the end of backward"
+        return Part("gradients", "not made yet", 0.0, words, spare_bytes=spare)
     pool: Pool = "reduce" if place.gathers and not place.own.keeps_gradients else "main"
     return Part("gradients", "accumulated", size, words, 0.99, 1.01, pool=pool)
 
@@ -81,11 +78,11 @@ def moment_bytes(place: Place) -> float:
     """Bytes per parameter, averaged over the device's. ``Numerics.optimizer_bytes`` is of AdamW's two moments."""
     each, optimizer = place.candidate.numerics.optimizer_bytes / 2, place.candidate.optimizer.lower()
     if optimizer in ("adam8bit", "adamw8bit", "adamw-8bit"):
-        return min(_ADAM_8BIT_BYTES, 2 * each)
+        return min(ADAM_8BIT_BYTES, 2 * each)
     if optimizer == "adafactor":
         narrow = min(place.architecture.d_model, max(1, place.architecture.d_ff))
         return 2 * 4.0 / narrow
     if optimizer == "muon":
         tables = place.share.tables / place.share.all
         return each * (1 + tables)
-    return each * _MOMENTS_KEPT.get(optimizer, 2.0)
+    return each * MOMENTS_KEPT.get(optimizer, 2.0)

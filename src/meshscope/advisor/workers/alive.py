@@ -33,8 +33,8 @@ def keyed(tensors: Iterable[torch.Tensor | None]) -> dict[Key, int]:
 
 def _under(tensor: torch.Tensor) -> list[torch.UntypedStorage]:
     if is_traceable_wrapper_subclass(tensor):
-        names, _ = tensor.__tensor_flatten__()
-        return [storage for name in names for storage in _under(getattr(tensor, name))]
+        inner = (getattr(tensor, name) for name in tensor.__tensor_flatten__()[0])
+        return [storage for one in inner if isinstance(one, torch.Tensor) for storage in _under(one)]
     return [tensor.untyped_storage()]
 
 

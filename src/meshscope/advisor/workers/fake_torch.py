@@ -12,15 +12,14 @@ device, what operators keep and need in between may differ on a GPU (fused optim
 from __future__ import annotations
 
 import dataclasses
-import os
 import resource
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
 import torch
-import torch.distributed as dist
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -28,9 +27,8 @@ from torch._subclasses.fake_tensor import (
     UnsupportedOperatorException,
     unset_fake_temporarily,
 )
-from torch.testing._internal.distributed.fake_pg import FakeStore
 
-from meshscope.advisor.workers import scripted
+from meshscope.advisor.workers import fake_group, scripted
 from meshscope.advisor.workers.alive import Alive, keyed
 from meshscope.advisor.workers.fake_ddp import FakeDdp
 from meshscope.advisor.workers.scripted import Asked, Enough, UntoldError
@@ -113,10 +111,13 @@ class FakeWatch:
     def _take_stock(self) -> None:
         """What every storage that is alive at the peak is for."""
         left = dict(self._alive.sizes)
-        groups = self._state() | {
+        gathered, shards = _of_fsdp(self._module)
+        state = self._state()
+        state["parameters"] = {key: size for key, size in (state["parameters"] | shards).items() if key not in gathered}
+        groups = state | {
             "batch": keyed(self._batch),
             "activations": dict.fromkeys(self._saved.held, 0),
-            "gathered": _gathered(self._module),
+            "gathered": gathered,
             "communication": dict.fromkeys(self._alive.communicated, 0),
         }
         self.at_peak = {name: sum(left.pop(key, 0) for key in found) for name, found in groups.items()}
@@ -163,19 +164,21 @@ def _most_state_rank(optimizer: Any) -> int:
     return max(range(len(loads)), key=loads.__getitem__)
 
 
-def _gathered(module: torch.nn.Module | None) -> dict[int, int]:
-    """Parameters that FSDP2 holds whole at the moment; what keeps them has no public name."""
-    found: dict[int, int] = {}
+def _of_fsdp(module: torch.nn.Module | None) -> tuple[dict[int, int], dict[int, int]]:
+    """Parameters that FSDP2 holds whole at the moment, and its shards of all; what keeps them has no public name."""
+    whole: dict[int, int] = {}
+    shards: dict[int, int] = {}
     for one in module.modules() if module is not None else ():
         state = one._get_fsdp_state() if hasattr(one, "_get_fsdp_state") else None
         for group in getattr(state, "_fsdp_param_groups", ()):
             for parameter in group.fsdp_params:
-                found |= keyed([*parameter.all_gather_outputs, getattr(parameter, "_unsharded_param", None)])
-    return found
+                whole |= keyed([*parameter.all_gather_outputs, getattr(parameter, "_unsharded_param", None)])
+                shards |= keyed([parameter.sharded_param])
+    return whole, shards
 
 
 def tell(asked: Asked) -> dict[str, Any]:
-    _as_rank(asked)
+    fake_group.join(asked)
     fake = FakeTensorMode(allow_non_fake_inputs=True)
     options = scripted.options(asked)
     script = scripted.imported(asked.script)
@@ -189,6 +192,7 @@ def tell(asked: Asked) -> dict[str, Any]:
     except Enough:
         pass
     except (DataDependentOutputException, DynamicOutputShapeException) as error:
+        traceback.print_exception(error)
         raise UntoldError(f"the model's shapes depend on numbers ({error}), and fake tensors have none") from error
     except UnsupportedOperatorException as error:
         raise UntoldError(f"torch knows no shapes for {error}, an operator of the model") from error
@@ -205,30 +209,6 @@ def tell(asked: Asked) -> dict[str, Any]:
 
 def _three_steps(options: Any) -> Any:
     return dataclasses.replace(options, steps=_STEPS, device="cpu")
-
-
-def _as_rank(asked: Asked) -> None:
-    """Who this process is, and torch's functions for that as scripts will find them."""
-    os.environ |= {
-        "RANK": str(asked.rank),
-        "LOCAL_RANK": "0",
-        "WORLD_SIZE": str(asked.ranks),
-        "LOCAL_WORLD_SIZE": "1",
-        "OMP_NUM_THREADS": "1",
-    }
-    dist.init_process_group("fake", rank=asked.rank, world_size=asked.ranks, store=FakeStore())
-    dist.init_process_group = lambda *_, **__: None
-    torch.nn.parallel.DistributedDataParallel = FakeDdp
-    # A mesh looks at numbers of its own.
-    torch.distributed.device_mesh.init_device_mesh = _in_earnest(torch.distributed.device_mesh.init_device_mesh)
-
-
-def _in_earnest(function: Callable[..., T]) -> Callable[..., T]:
-    def called(*args: Any, **kwargs: Any) -> T:
-        with unset_fake_temporarily():
-            return function(*args, **kwargs)
-
-    return called
 
 
 def _own_made(model: str, fake: FakeTensorMode, alive: Alive) -> None:

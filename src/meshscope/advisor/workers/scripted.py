@@ -19,7 +19,6 @@ from typing import Any
 
 from meshscope.capture import lifeline
 
-
 _HERE = Path(__file__).resolve().parent
 _LONGEST = 400
 
