@@ -33,6 +33,7 @@ _COMMANDS = {
     "explain": ("explain", "Say what a number is made of: its formula, spans, rules and dropped events."),
     "advise": ("advise", "Predict which strategy trains a model fastest on given devices, and say why."),
     "compare": ("compare", "Say what changed from one run to another, and fail a build on it."),
+    "calibrate": ("calibrate", "Measure what this machine reaches, for advise to predict it."),
     "cache": ("cache", "Say where read traces are kept and how much they take, or clear them."),
     "doctor": ("doctor", "Say what works on this machine, and how to mend what does not."),
 }
