@@ -11,8 +11,10 @@ import numpy as np
 from meshscope.advisor.cells import text
 from meshscope.advisor.constants import speed
 from meshscope.advisor.coverage import NotCovered
+from meshscope.advisor.figures import Figure
 from meshscope.advisor.multipliers import NEUTRAL
 from meshscope.advisor.plausibility import is_impossible, measured_step_s
+from meshscope.advisor.predictions import widened
 from meshscope.advisor.published import Published, published
 from meshscope.advisor.stacks import of
 from meshscope.advisor.timing import forecast_of
@@ -21,13 +23,14 @@ from meshscope.advisor.timing import forecast_of
 WIDTHS = {
     "all.jitter_frac": 0.5,
     "all.contention": 0.1,
-    "all.tail_s": 1.0,
+    "all.tail_s": 0.4,
     "all.matmul": 0.2,
     "all.attention": 0.2,
     "all.memory_bound": 0.3,
     "all.collective": 0.15,
     "all.rowwise": 0.3,
     "all.mixture": 0.3,
+    "all.ring": 0.15,
     "device.*.matmul": 0.1,
     "device.*.narrow": 0.2,
     "device.*.attention": 0.3,
@@ -36,8 +39,8 @@ WIDTHS = {
     "stack.*.attention": 0.2,
     "stack.*.memory_bound": 0.2,
     "stack.*.narrow": 0.1,
-    "stack.*.collective": 0.2,
-    "stack.*.tail_s": 1.0,
+    "stack.*.collective": 0.12,
+    "stack.*.tail_s": 0.5,
 }
 STEP = 0.05
 FARTHEST = 0.4
@@ -59,10 +62,13 @@ class Case:
         return [name.replace("device.*", f"device.{device}").replace("stack.*", f"stack.{stack}") for name in WIDTHS]
 
     def predicted_s(self, fitted: Mapping[str, float]) -> float:
+        return self.predicted(fitted).value
+
+    def predicted(self, fitted: Mapping[str, float]) -> Figure:
         asked = self.asked
         known = speed(of(asked.candidate.stack).family, asked.cluster.device.family, fitted)
         found = forecast_of(asked.architecture, asked.candidate, asked.cluster, NEUTRAL, known)
-        return found.step_s.value
+        return widened(found.step_s, asked.assumed)
 
 
 def cases(rows: Sequence[Mapping[str, str]], splits: Sequence[str]) -> list[Case]:
@@ -135,7 +141,9 @@ def solved(at: Linear, fitted: Mapping[str, float], rows: np.ndarray) -> dict[st
     return {name: math.exp(value) for name, value in zip(at.names, kept, strict=True)}
 
 
-def fit(found: Sequence[Case], rounds: int = 3, start: Mapping[str, float] | None = None) -> tuple[dict[str, float], Linear]:
+def fit(
+    found: Sequence[Case], rounds: int = 3, start: Mapping[str, float] | None = None
+) -> tuple[dict[str, float], Linear]:
     fitted: dict[str, float] = dict(start or {})
     for _ in range(rounds):
         at = linear(found, fitted)
@@ -143,17 +151,28 @@ def fit(found: Sequence[Case], rounds: int = 3, start: Mapping[str, float] | Non
     return fitted, linear(found, fitted)
 
 
-def left_out(found: Sequence[Case], at: Linear, fitted: Mapping[str, float]) -> dict[str, tuple[dict[str, float], list[float]]]:
-    """Per source: the constants without it, and its rows' errors by them (predicted over measured minus 1)."""
+@dataclass(frozen=True)
+class LeftOut:
+    """Predictions of a source's rows by ``fitted``: the constants that the other sources give."""
+
+    fitted: dict[str, float]
+    predicted: list[tuple[Case, Figure]]
+
+
+def left_out(found: Sequence[Case], at: Linear, fitted: Mapping[str, float]) -> dict[str, LeftOut]:
+    """Per source. A family of software or devices that only this source has goes without constants of its own."""
     answer = {}
     for source in dict.fromkeys(case.asked.source for case in found):
-        rows = np.array([case.asked.source != source for case in found])
-        without = solved(at, fitted, rows)
-        answer[source] = without, [case.predicted_s(without) / case.measured_s - 1 for case in found if case.asked.source == source]
+        others = [case for case in found if case.asked.source != source]
+        taught = {name for case in others for name in case.names}
+        every = solved(at, fitted, np.array([case.asked.source != source for case in found]))
+        without = {name: value for name, value in every.items() if name in taught}
+        own = [case for case in found if case.asked.source == source]
+        answer[source] = LeftOut(without, [(case, case.predicted(without)) for case in own])
     return answer
 
 
-HEAD = """# Factors on the time model's priors (advisor/constants.py), fitted together to the rows of a table of published runs:
+HEAD = """# Factors on the time model's priors (advisor/constants.py), fitted together to a table of published runs:
 # {sources}.
 # Least squares of the logarithms of step times, robust (Huber), each source weighted by the root of its rows, each
 # factor held near 1 by a prior. Of those that stand here, "all" holds for every run, "device" for a family of devices,

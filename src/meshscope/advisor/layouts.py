@@ -56,21 +56,23 @@ def _degree(row: Mapping[str, str], named: str, name: str) -> int:
     return max(1, whole(row, name) or (int(found[1]) if found else 1))
 
 
+_STAGE_WORDS = (
+    (r"zero[ -_]?0", 0),
+    (r"zero[ -_]?1", 1),
+    (r"zero[ -_]?2|shard_grad_op", 2),
+    (r"zero[ -_]?3|fsdp|full_shard|hsdp", 3),
+    (r"dist.?opt|distributed.?optimizer", 1),
+    (r"ddp|pmap|\bdp\b|single|data.?parallel", 0),
+)
+
+
 def _zero_stage(row: Mapping[str, str], named: str, ran: Stack, devices: int, assumed: list[str]) -> int:
-    said = text(row, "zero_stage")
-    if said:
+    if text(row, "zero_stage"):
         return min(3, int(number(row, "zero_stage")))
-    lowered = named.lower()
-    found = re.search(r"zero[ -_]?([0-3])", lowered)
-    if found:
-        return int(found[1])
-    if re.search(r"shard_grad_op", lowered):
-        return 2
-    if re.search(r"fsdp|full_shard|hsdp", lowered):
-        return 3
-    if re.search(r"dist.?opt|distributed.?optimizer", lowered):
-        return 1
-    if re.search(r"ddp|pmap|\bdp\b|single|data.?parallel", lowered) or devices == 1:
+    found = next((stage for words, stage in _STAGE_WORDS if re.search(words, named.lower())), None)
+    if found is not None:
+        return found
+    if devices == 1:
         return 0
     assumed.append("zero stage")
     return ran.usual_zero_stage

@@ -18,9 +18,13 @@ from meshscope.advisor.candidate import Candidate
 from meshscope.advisor.constants import PASSES, Passes
 from meshscope.advisor.stacks import Stack, of
 
-
 _USUAL_NODE = 8
 """Devices in a node, as far as experts' traffic is spared between nodes."""
+
+
+_HIDDEN_EXPERTS_FRAC = 0.5
+"""Of experts' traffic between nodes, where one micro-batch's is sent while another one's layers compute (Megatron
+Core's overlap of expert-parallel communication, DeepSeek's DualPipe): as far as both are about as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +270,8 @@ class _Maker:
         if laid.is_flash:
             batch = laid.micro_batch / laid.context
             many, m = (heads, 1) if heads < 1 else (1.0, round(heads))
-            return (Operation("attention", "attention", m=m, n=laid.seq_len, k=head, batch=batch * many,
+            name = "attention" if laid.context == 1 else "ring attention"
+            return (Operation(name, "attention", m=m, n=laid.seq_len, k=head, batch=batch * many,
                               is_causal=model.is_causal),)  # fmt: skip
         scores = self.tokens * laid.seq_len * heads
         many = max(1, round(laid.micro_batch * heads))
@@ -361,9 +366,11 @@ class _Maker:
         if self.ran.sends_once_per_node and nodes > 1:
             chosen = self.model.top_k
             size *= nodes * (1 - (1 - 1 / nodes) ** chosen) / chosen
+        hidden_frac = _HIDDEN_EXPERTS_FRAC if self.ran.sends_once_per_node and nodes > 1 else 0.0
         return Operation(
-            "experts", "all_to_all", size_bytes=size, ranks=self.laid.expert, stride=groups(self.laid).expert
-        )
+            "experts", "all_to_all", size_bytes=size, ranks=self.laid.expert, stride=groups(self.laid).expert,
+            hidden_frac=hidden_frac,
+        )  # fmt: skip
 
     def handover_bytes(self) -> float:
         return self.spread_tokens * self.model.d_model * self.element_bytes
@@ -392,17 +399,20 @@ class _Maker:
             return (by_input, by_weight)
         if each.kind == "attention":
             return (replace(each, is_backward=True),)
-        if each.name == "cast":
-            return (each,)
         if each.kind == "memory":
-            return (replace(each, size_bytes=self.passes.backward * each.size_bytes, launches=2 * each.launches),)
-        turned = {"all_gather": "reduce_scatter", "reduce_scatter": "all_gather"}
+            more = 1.0 if each.name == "cast" else self.passes.backward
+            return (replace(each, size_bytes=more * each.size_bytes, launches=2 * each.launches, is_backward=True),)
+        return self.turned(each)
+
+    def turned(self, each: Operation) -> tuple[Operation, ...]:
+        """A collective's gradient: the one that goes the other way."""
         if each.name == "context":
             return (replace(each, size_bytes=2 * each.size_bytes),)
         if each.name == "tensor" and each.kind == "all_gather":
             # The input is gathered once more for the product by weight, beside the product by input.
             return (replace(each, beside=True), replace(each, kind="reduce_scatter"))
-        return (replace(each, kind=turned.get(each.kind, each.kind)),)
+        other = {"all_gather": "reduce_scatter", "reduce_scatter": "all_gather"}
+        return (replace(each, kind=other.get(each.kind, each.kind)),)
 
     # ---- parameters
 

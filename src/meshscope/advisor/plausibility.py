@@ -13,8 +13,8 @@ from pathlib import Path
 from meshscope.advisor.cells import number, whole
 from meshscope.advisor.cluster import DeviceSpec
 from meshscope.advisor.coverage import NotCovered
-from meshscope.advisor.published import compute_of, is_pretraining, model_of
 from meshscope.advisor.machines import device_of
+from meshscope.advisor.published import compute_of, is_pretraining, model_of
 
 _USUAL_CEILING_FRAC = 0.9
 """Of a datasheet's peak, where nobody published a measured ceiling: the best that is measured on any device is 0.87."""
@@ -67,4 +67,3 @@ def measured_step_s(row: Mapping[str, str]) -> float:
     tokens = number(row, "tokens_per_step") or samples * number(row, "seq_len")
     each = number(row, "tokens_per_s_per_gpu")
     return tokens / each / number(row, "n_gpus") if tokens and each and number(row, "n_gpus") else 0.0
-

@@ -41,7 +41,7 @@ def _numerics(said: str, ran: Stack, zero_stage: int) -> Numerics:
     if "pure" in said:
         return Numerics(said, compute, 2, 2, 4, reduce_bytes=2)
     if ran.is_megatron:
-        # bf16 parameters beside an fp32 master; gradients are accumulated in fp32 (Megatron-LM, README), fp16's in fp16.
+        # bf16 parameters beside an fp32 master; gradients add up in fp32 (Megatron-LM, README), fp16's in fp16.
         wide = 2.0 if compute == "fp16" or ran.has_narrow_gradients else 4.0
         return Numerics(said, compute, 2, wide, 8, master_bytes=4, reduce_bytes=wide)
     reduce_bytes = 2.0 if zero_stage == 3 and ran.reduces_in_half else 4.0

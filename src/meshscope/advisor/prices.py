@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from meshscope.advisor.cluster import Cluster
-from meshscope.advisor.constants import Speed
+from meshscope.advisor.constants import ATTENTION, Speed
 from meshscope.advisor.costs.attention import attention
 from meshscope.advisor.costs.collective import collective
 from meshscope.advisor.costs.matmul import matmul
@@ -16,6 +16,7 @@ from meshscope.advisor.multipliers import Multipliers
 from meshscope.advisor.operations import Operation
 from meshscope.advisor.replay import COMPUTE, Piece
 
+NARROW = ("fp8", "fp4")
 COMPUTED = ("matmul", "attention", "memory")
 
 
@@ -28,45 +29,60 @@ class Prices:
     speed: Speed
     multipliers: Multipliers
     is_rowwise: bool = False
+    kernel: str = "flash2"
 
     def seconds(self, each: Operation) -> float:
         """Of one operation, all its ``times``."""
-        if each.kind == "matmul":
-            took_s = self.product_s(each)
-        elif each.kind == "attention":
-            took_s = _attention(self.cluster, each, self.compute).value
-            took_s *= self.speed.attention * self.multipliers.attention
-        elif each.kind == "memory":
-            took_s = bytes_moved(self.cluster.device, each.size_bytes).value
-            took_s *= self.speed.memory_bound * self.multipliers.memory_bound
-            if each.name == "sorting by expert":
-                took_s *= self.speed.mixture
-        else:
-            took_s = self.collective_s(each.kind, each.size_bytes, each.ranks, each.stride)
-        return took_s
+        return self._bare(each).value * self._slow(each)
 
-    def product_s(self, each: Operation) -> float:
-        # Attention's own products and the head stay in the wider type where linear layers go narrow.
-        is_wide = self.compute in ("fp8", "fp4") and each.name.startswith(("head", "score", "router"))
-        compute = "bf16" if is_wide else self.compute
-        all_s = matmul(self.cluster.device, each.m, each.n, each.k, compute, each.times).value
-        is_narrow = compute in ("fp8", "fp4")
-        slow = self.speed.narrow if is_narrow else self.speed.matmul
-        if is_narrow and self.is_rowwise:
-            slow *= self.speed.rowwise
-        if each.name.startswith("experts"):
-            slow *= self.speed.mixture
-        return all_s * slow * self.multipliers.matmul
+    def figure(self, each: Operation) -> Figure:
+        """As `seconds`, with the interval of the cost table."""
+        bare, slow = self._bare(each), self._slow(each)
+        return Figure(bare.value * slow, bare.low * slow, bare.high * slow, bare.source, bare.where)
+
+    def compute_of(self, each: Operation) -> str:
+        """What a product is multiplied in: attention's own and the head stay wide where linear layers go narrow."""
+        is_wide = self.compute in NARROW and each.name.startswith(("head", "score", "router"))
+        return "bf16" if is_wide else self.compute
+
+    def _bare(self, each: Operation) -> Figure:
+        device = self.cluster.device
+        if each.kind == "matmul":
+            return matmul(device, each.m, each.n, each.k, self.compute_of(each), each.times)
+        if each.kind == "attention":
+            return attention(device, each.batch, each.n, each.m, each.k, self.compute, is_causal=each.is_causal,
+                             is_backward=each.is_backward)  # fmt: skip
+        if each.kind == "memory":
+            return bytes_moved(device, each.size_bytes)
+        return collective(self.cluster, each.kind, each.size_bytes, each.ranks, each.stride)
+
+    def _slow(self, each: Operation) -> float:
+        speed, own = self.speed, self.multipliers
+        if each.kind == "matmul":
+            return self._product_slow(each) * own.matmul
+        if each.kind == "attention":
+            kernel = ATTENTION.get((self.kernel, self.cluster.device.family), 1.0)
+            return speed.attention * own.attention * kernel * (speed.ring if each.name.startswith("ring") else 1.0)
+        if each.kind == "memory":
+            mixture = speed.mixture if each.name == "sorting by expert" else 1.0
+            return speed.memory_bound * own.memory_bound * mixture
+        return speed.collective * own.collective_bandwidth
+
+    def _product_slow(self, each: Operation) -> float:
+        speed = self.speed
+        is_narrow = self.compute_of(each) in NARROW
+        slow = speed.narrow * (speed.rowwise if self.is_rowwise else 1.0) if is_narrow else speed.matmul
+        return slow * (speed.mixture if each.name.startswith("experts") else 1.0)
 
     def collective_s(self, kind: str, size_bytes: float, ranks: int, stride: int) -> float:
         """The part that grows with the size, and the part that does not, each by its own factor."""
         if ranks < 2 or size_bytes <= 0:
             return 0.0
-        whole_s = _collective(self.cluster, kind, size_bytes, ranks, stride).value
+        whole_s = collective(self.cluster, kind, size_bytes, ranks, stride).value
         slow = self.speed.collective * self.multipliers.collective_bandwidth
         if self.multipliers.collective_latency == self.multipliers.collective_bandwidth:
             return whole_s * slow
-        least_s = min(whole_s, _collective(self.cluster, kind, 1024.0, ranks, stride).value)
+        least_s = min(whole_s, collective(self.cluster, kind, 1024.0, ranks, stride).value)
         return (whole_s - least_s) * slow + least_s * self.speed.collective * self.multipliers.collective_latency
 
     def memory_s(self, size_bytes: float) -> float:
@@ -110,14 +126,3 @@ class Prices:
             waits = (*waits, *later)
             pieces.append(Piece(COMPUTE, seconds, "compute", phase, "compute", waits, COMPUTE, host_s))
         return pieces
-
-
-def _attention(cluster: Cluster, each: Operation, compute: str) -> Figure:
-    return attention(
-        cluster.device, each.batch, each.n, each.m, each.k, compute, is_causal=each.is_causal,
-        is_backward=each.is_backward,
-    )  # fmt: skip
-
-
-def _collective(cluster: Cluster, kind: str, size_bytes: float, ranks: int, stride: int) -> Figure:
-    return collective(cluster, kind, size_bytes, ranks, stride)

@@ -97,8 +97,10 @@ def _refuse(row: Row) -> None:
 
 
 def _stack(row: Row) -> Stack:
-    words = [text(row, name) for name in ("framework", "software_notes", "compile", "published_date")]
-    return stack(*words, options=f"{text(row, 'other_opts')} {text(row, 'precision')}")
+    framework, notes, compiled, date = (
+        text(row, name) for name in ("framework", "software_notes", "compile", "published_date")
+    )
+    return stack(framework, notes, compiled, date, f"{text(row, 'other_opts')} {text(row, 'precision')}")
 
 
 def model_of(row: Row) -> Architecture:
@@ -200,7 +202,12 @@ def _kept_as_fits(model: Architecture, candidate: Candidate, cluster: Cluster) -
                 return tried
         except NotCovered:
             return candidate
-    return replace(candidate, checkpointing="selective" if of(candidate.stack).is_megatron else "full")
+    return replace(candidate, checkpointing="selective" if _keeps_some(candidate) else "full")
+
+
+def _keeps_some(candidate: Candidate) -> bool:
+    """Megatron computes some layers again, XLA's policies name what is kept or sent to the host: rarely all."""
+    return of(candidate.stack).is_megatron or candidate.framework == "jax"
 
 
 _LADDER: tuple[Checkpointing, ...] = ("none", "selective")

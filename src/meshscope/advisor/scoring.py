@@ -128,7 +128,9 @@ def scores(rows: Sequence[Row], predicted: Sequence[Predicted], shares: Mapping[
     """Per source, in the order of the table. What claims the impossible is not compared with anything."""
     sources = dict.fromkeys(text(row, "source_key") for row in rows)
     pairs = list(zip(rows, predicted, strict=True))
-    return tuple(score(name, [each for each in pairs if text(each[0], "source_key") == name], shares) for name in sources)
+    return tuple(
+        score(name, [each for each in pairs if text(each[0], "source_key") == name], shares) for name in sources
+    )
 
 
 def score(source: str, pairs: Sequence[tuple[Row, Predicted]], shares: Mapping[str, float]) -> Score:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from meshscope.advisor.architecture import Architecture
+from meshscope.advisor.arithmetic import step_terms
 from meshscope.advisor.candidate import Candidate
 from meshscope.advisor.cluster import Cluster
-from meshscope.advisor.constants import Speed, speed
+from meshscope.advisor.constants import Speed, speed, spread_frac
 from meshscope.advisor.coverage import NotCovered
 from meshscope.advisor.figures import Figure
 from meshscope.advisor.forecast import TimeForecast
 from meshscope.advisor.multipliers import NEUTRAL, Multipliers
 from meshscope.advisor.operations import groups, stage_counts, stages
 from meshscope.advisor.pipelines import Durations, Schedule, schedule
-from meshscope.advisor.prices import Prices
+from meshscope.advisor.prices import NARROW, Prices
 from meshscope.advisor.replay import COMPUTE, HOST, Clocks, Piece, Repeat, play
 from meshscope.advisor.stacks import of
 from meshscope.advisor.steps import Step
@@ -25,7 +26,11 @@ def timing(
     architecture: Architecture, candidate: Candidate, cluster: Cluster, multipliers: Multipliers = NEUTRAL
 ) -> TimeForecast:
     """The time of one step, and what it is made of. Raises NotCovered with the reason."""
-    return forecast_of(architecture, candidate, cluster, multipliers, usual_speed(candidate, cluster))
+    known = usual_speed(candidate, cluster)
+    found = forecast_of(architecture, candidate, cluster, multipliers, known)
+    late_s, tail_s = beside(found.step_s.value, candidate, known, multipliers)
+    slowest = max(_steps(architecture, candidate, cluster, multipliers, known), key=lambda step: step.stage.parameters)
+    return replace(found, terms=step_terms(slowest, late_s=late_s, tail_s=tail_s, bubble_s=found.bubble_s))
 
 
 def usual_speed(candidate: Candidate, cluster: Cluster) -> Speed:
@@ -38,12 +43,27 @@ def forecast_of(
 ) -> TimeForecast:
     """As `timing`, by constants of one's own (a fit tries many)."""
     _check(candidate, cluster)
-    numerics = candidate.numerics
-    prices = Prices(cluster, numerics.compute, known, multipliers, is_rowwise="row" in numerics.name)
-    laid = stages(architecture, candidate)
-    steps = [Step(stage, candidate, of(candidate.stack), prices) for stage in laid]
+    steps = _steps(architecture, candidate, cluster, multipliers, known)
+    prices = steps[0].prices
     parts = _single(steps[0]) if candidate.pipeline == 1 else _pipelined(steps, candidate, prices)
     return _forecast(architecture, candidate, cluster, prices, parts)
+
+
+def _steps(
+    architecture: Architecture, candidate: Candidate, cluster: Cluster, multipliers: Multipliers, known: Speed
+) -> list[Step]:
+    """One of each class of stages."""
+    numerics = candidate.numerics
+    ran = of(candidate.stack)
+    prices = Prices(cluster, numerics.compute, known, multipliers, "row" in numerics.name, ran.attention_kernel)
+    return [Step(stage, candidate, ran, prices) for stage in stages(architecture, candidate)]
+
+
+def beside(step_s: float, candidate: Candidate, known: Speed, multipliers: Multipliers) -> tuple[float, float]:
+    """Of a whole step: how late the slowest rank is, and what happens once beside the model."""
+    tail_s = known.tail_s * multipliers.step_tail
+    late = known.jitter_frac * math.sqrt(2 * math.log(max(candidate.devices, 1)))
+    return (step_s - tail_s) * late / (1 + late), tail_s
 
 
 def _check(candidate: Candidate, cluster: Cluster) -> None:
@@ -72,11 +92,12 @@ def _single(step: Step) -> _Parts:
     each_reduces = step.gathers
     plain = Repeat((*step.forward(), *step.backward(reduces=each_reduces)), many - 1)
     last = (*step.forward(), *step.backward(reduces=True))
-    clocks = play(Repeat((plain, *last, *step.ending())), contention=_contention(step.prices))
+    clocks = play(Repeat((plain, *last, *step.ending())), contention=contention(step.prices))
     return _parts(clocks, 1.0)
 
 
-def _contention(prices: Prices) -> float:
+def contention(prices: Prices) -> float:
+    """How much longer compute takes beside a collective."""
     return 1.0 + (prices.speed.contention - 1.0) * prices.multipliers.contention
 
 
@@ -102,15 +123,16 @@ def _pipelined(steps: list[Step], candidate: Candidate, prices: Prices) -> _Part
     handover_s = prices.collective_s("send", steps[0].stage.handover_bytes, 2, groups(candidate).pipeline)
     blocking_s = handover_s if candidate.virtual == 1 else 0.0
     durations = Durations(
-        _spread([(clocks.now_s / virtual) + blocking_s for clocks in there], counts),
-        _spread([(clocks.now_s / virtual) + blocking_s for clocks in back], counts),
+        by_stage([(clocks.now_s / virtual) + blocking_s for clocks in there], counts),
+        by_stage([(clocks.now_s / virtual) + blocking_s for clocks in back], counts),
         handover_s - blocking_s,
     )
     played = schedule(durations, candidate.accumulate, virtual)
     return _joined(steps, there, back, played, candidate)
 
 
-def _spread(values: list[float], counts: tuple[int, ...]) -> tuple[float, ...]:
+def by_stage(values: list[float], counts: tuple[int, ...]) -> tuple[float, ...]:
+    """What is known of each class of stages, for every stage."""
     return tuple(value for value, many in zip(values, counts, strict=True) for _ in range(many))
 
 
@@ -125,7 +147,7 @@ def _joined(
         for name in (*forward.exposed_by, *backward.exposed_by)
     }
     compute_s, hidden_s = forward.compute_s + backward.compute_s, forward.hidden_s + backward.hidden_s
-    once = play(Repeat((*_data(steps[slowest], backward.step_s / many), *steps[slowest].ending())))
+    once = play(Repeat((*left_to_reduce(steps[slowest], backward.step_s / many), *steps[slowest].ending())))
     ended = _parts(once, 1.0)
     for name, seconds in ended.exposed_by.items():
         exposed[name] = exposed.get(name, 0.0) + seconds
@@ -136,7 +158,7 @@ def _joined(
     return _Parts(whole, compute_s, bubble, idle, exposed, hidden_s + ended.hidden_s)
 
 
-def _data(step: Step, backward_s: float) -> tuple[Piece, ...]:
+def left_to_reduce(step: Step, backward_s: float) -> tuple[Piece, ...]:
     """Gradients of the whole stage, of which the last micro-batch's backward hides what it can."""
     if step.gathers:
         return ()
@@ -163,13 +185,19 @@ def _forecast(
     late_s = parts.step_s * known.jitter_frac * math.sqrt(2 * math.log(max(candidate.devices, 1)))
     tail_s = known.tail_s * prices.multipliers.step_tail
     step_s = parts.step_s + late_s + tail_s
-    wide = 1.0 + known.spread_frac
+    numerics, shown_s = candidate.numerics, sum(parts.exposed_by.values())
+    wide = 1.0 + spread_frac(
+        known,
+        is_mixture=architecture.is_mixture,
+        is_narrow=numerics.compute in NARROW,
+        exposed_frac=min(1.0, shown_s / step_s),
+    )
     tokens = candidate.tokens_per_step
-    peak = cluster.device.peak_flops_per_s[candidate.numerics.compute]
+    peak = cluster.device.peak_flops_per_s[numerics.compute]
     return TimeForecast(
         step_s=Figure(step_s, step_s / wide, step_s * wide, "interpolated", "replayed operations"),
         compute_s=parts.compute_s,
-        exposed_s=sum(parts.exposed_by.values()),
+        exposed_s=shown_s,
         bubble_s=parts.bubble_s,
         idle_s=parts.host_s + late_s + tail_s,
         hidden_s=parts.hidden_s,
