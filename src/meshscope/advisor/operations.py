@@ -23,8 +23,8 @@ _USUAL_NODE = 8
 
 
 _HIDDEN_EXPERTS_FRAC = 0.5
-"""Of experts' traffic between nodes, where one micro-batch's is sent while another one's layers compute (Megatron Core's
-overlap of expert-parallel communication, DeepSeek's DualPipe): forward hides backward's, but not the other way."""
+"""Of experts' traffic between nodes, where one micro-batch's is sent while another one's layers compute (Megatron
+Core's overlap of expert-parallel communication, DeepSeek's DualPipe): as far as both are about as long."""
 
 
 @dataclass(frozen=True, slots=True)

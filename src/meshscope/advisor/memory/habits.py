@@ -51,6 +51,11 @@ def is_megatron(candidate: Candidate) -> bool:
     return any(name in candidate.stack.lower() for name in ("megatron", "nemo", "bridge"))
 
 
+def is_nemo(candidate: Candidate) -> bool:
+    """NeMo and Megatron Bridge, by whose recipes Megatron Core is run."""
+    return any(name in candidate.stack.lower() for name in ("nemo", "bridge"))
+
+
 def is_deepspeed(candidate: Candidate) -> bool:
     return "deepspeed" in candidate.stack.lower()
 
@@ -80,9 +85,10 @@ def is_autocast(candidate: Candidate) -> bool:
     return not (is_megatron(candidate) or is_deepspeed(candidate))
 
 
-def has_dropout(architecture: Architecture) -> bool:
-    """The models of the time of dropout have biases and no gate (GPT-2, GPT-3, BERT); those since have neither."""
-    return architecture.has_biases and not architecture.is_gated
+def has_dropout(architecture: Architecture, candidate: Candidate) -> bool:
+    """The models of the time of dropout have biases and no gate (GPT-2, GPT-3, BERT); those since have neither, nor do
+    NeMo's recipes drop anything."""
+    return architecture.has_biases and not architecture.is_gated and not is_nemo(candidate)
 
 
 def _written(candidate: Candidate) -> str:
@@ -109,7 +115,7 @@ def habits(architecture: Architecture, candidate: Candidate) -> Habits:
         may_zero_gradients=not (megatron or is_jax) and not any(name in candidate.stack for name in _FREES),
         stands_in_gradients=megatron and "2021" not in candidate.stack,
         gathers_are_kept=not (megatron or is_jax),
-        has_dropout=has_dropout(architecture),
+        has_dropout=has_dropout(architecture, candidate),
         is_gated=architecture.is_gated,
         activations_least_frac=least,
         activations_most_frac=most,
