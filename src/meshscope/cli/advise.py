@@ -83,11 +83,18 @@ def command(**given: Any) -> int:
 
 def _folder(given: dict[str, Any]) -> Path | None:
     folder: Path | None = given["hardware"]
+    if folder is None and _is_description(given["calibration"]):
+        return Path(given["calibration"]).absolute().parent
     if folder is not None and not folder.is_dir():
         from meshscope.errors import InputError
 
         raise InputError(f"{folder} is no folder.", hint="--hardware takes a folder of TOML files.")
     return folder
+
+
+def _is_description(path: Path | None) -> bool:
+    """A description of hardware, as ``meshscope calibrate`` writes one: a device of its own, named by --devices."""
+    return path is not None and path.suffix == ".toml" and path.is_file()
 
 
 def _request(given: dict[str, Any]) -> Request:
@@ -149,7 +156,7 @@ def _on_screen(given: dict[str, Any]) -> int:
 def _multipliers(given: dict[str, Any]) -> Multipliers:
     from meshscope.advisor.multipliers import NEUTRAL
 
-    if given["calibration"] is None:
+    if given["calibration"] is None or _is_description(given["calibration"]):
         return NEUTRAL
     from meshscope.cli.advise_against import multipliers
 
