@@ -159,6 +159,11 @@ def test_a_table_of_runs_is_answered_row_by_row_and_what_was_measured_is_not_rea
     assert "shape" in two["cannot_say"]
 
 
+def test_a_table_that_cannot_be_read_is_one_object_too(advise: Advise) -> None:
+    found = json.loads(advise("--runs", "nothere.csv", "--json").stdout)
+    assert (found["rows"], len(found["refused"])) == ([], 1)
+
+
 def test_a_score_says_how_far_off_and_of_how_much(advise: Advise, tmp_path: Path) -> None:
     table = tmp_path / "runs.csv"
     table.write_text(ROWS.replace("{measured}", "2.0"), encoding="utf-8")
