@@ -49,6 +49,7 @@ def test_reserved_memory_is_counted_to_four_percent(rows: list[dict[str, str]]) 
     assert max(errors) <= 0.04
 
 
+@pytest.mark.slow
 def test_no_run_that_fsdp_finished_is_said_not_to_fit(rows: list[dict[str, str]]) -> None:
     """MosaicML took the largest micro-batch that fits: the verdicts may be close, and half of them are."""
     sources = ("llm-foundry", "torchtitan-2412", "torchtitan-2024", "torchtitan-asynctp")
