@@ -140,6 +140,19 @@ def test_the_arithmetic_is_spelled_out_and_adds_up() -> None:
         assert f"held, not used: {part}" in names
 
 
+def test_a_rank_on_a_cpu_has_no_slack_and_no_context_but_its_process() -> None:
+    found = memory(SMALL, replace(DDP, replicate=4, micro_batch=1), cluster("4xcpu"))
+    assert found.reserved.value == found.allocated.value
+    assert (found.used.value - found.reserved.value) / GIB == pytest.approx(0.36)
+
+
+def test_a_tpu_has_neither_slack_nor_context() -> None:
+    jax = Candidate("", "jax", "maxtext", 2048, 1, numerics("bf16-mixed"), shard=8, zero_stage=3, checkpointing="full")
+    found = memory(SMALL, jax, cluster("8xTPUv5e"))
+    assert found.reserved.value == found.allocated.value
+    assert "NCCL" not in " ".join(term.name for term in terms(SMALL, jax, cluster("8xTPUv5e")))
+
+
 def test_experts_that_do_not_spread_are_refused() -> None:
     mixture = preset("mixtral-8x7b").architecture
     with pytest.raises(NotCovered, match="8 experts do not divide over 3 ranks"):

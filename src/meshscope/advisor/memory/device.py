@@ -38,7 +38,7 @@ def _named(term: Term) -> Term:
 def outside(candidate: Candidate, cluster: Cluster) -> tuple[Term, ...]:
     """What is no tensor's."""
     if _is_host(cluster):
-        return ()
+        return (_gib("process and its libraries", constants.HOST_PROCESS_GIB, 1, "measured"),)
     if _is_tpu(cluster):
         return (_gib("TPU's runtime", constants.TPU_RUNTIME_GIB, 1, "assumed"),)
     return (

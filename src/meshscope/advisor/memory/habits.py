@@ -64,6 +64,11 @@ def numerics(candidate: Candidate) -> Numerics:
     """As the stack keeps them. Megatron, DeepSpeed and nanotron train on half-wide parameters beside an fp32 copy
     in the optimizer, also where the mixture is stated as fp32 parameters that are cast."""
     said = candidate.numerics
+    if "composer" in candidate.stack and said.parameter_bytes == 2 and not said.master_bytes:
+        # What it calls pure is computed and reduced in bf16; the shards stay fp32 (llm-foundry, mixed_precision: PURE).
+        return replace(
+            said, parameter_bytes=4.0, gradient_bytes=4.0, optimizer_bytes=8.0, cast_bytes=2.0, reduce_bytes=2.0
+        )
     keeps_two = is_megatron(candidate) or is_deepspeed(candidate) or "nanotron" in candidate.stack
     if not keeps_two or not said.cast_bytes or said.master_bytes:
         return said
