@@ -52,6 +52,8 @@ def cpu_step(model: Architecture, asked: Candidate, costs: CpuCosts) -> CpuStep:
         raise NotCovered("XLA's programs on a CPU are not modelled: its compiler fuses and schedules as it likes")
     if asked.is_compiled or model.is_mixture:
         raise NotCovered("compiled models and mixtures of experts are not modelled on CPU ranks")
+    if asked.checkpointing == "selective":
+        raise NotCovered("selective checkpointing is not modelled on CPU ranks")
     if asked.tensor > 1 or asked.context > 1:
         raise NotCovered("tensor and context parallelism are not modelled on CPU ranks")
     if asked.pipeline > 1:
