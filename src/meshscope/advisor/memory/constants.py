@@ -66,3 +66,15 @@ positions and gates are written, by −8 to +15 % of transformers' Llama, whose 
 decide themselves what to compute again. Mixtures have more on either side: `UNEVEN_EXPERTS`."""
 UNEVEN_EXPERTS = (0.10, 0.25)
 """Off and on the bounds: how tokens spread over experts, and whether a step pads them."""
+
+ASSUMED_SPREAD_FRAC = {
+    "shape": 0.20,
+    "layout": 0.50,
+    "micro-batch": 0.35,
+    "virtual stages": 0.05,
+    "zero stage": 0.40,
+    "precision": 0.25,
+    "vocabulary": 0.05,
+}
+"""By how much memory may be more than predicted for what a run does not state: a judgement of how much of a usual run
+each of them moves. What is computed again is bounded by counting it both ways instead."""
