@@ -14,7 +14,10 @@ Bounds = tuple[float, float, float]
 ADAM_8BIT_BYTES = 2.0 + 2 * 4 / 256
 """Two moments of a byte and an fp32 scale per block of 256 (bitsandbytes, functional.py: optimizer blockwise)."""
 
-MOMENTS_KEPT = {"adamw": 2.0, "adam": 2.0, "sgd": 0.0, "sgd-momentum": 1.0, "lion": 1.0, "muon": 1.0, "adafactor": 0.0}
+MOMENTS_KEPT = {
+    "adamw": 2.0, "adam": 2.0, "adamax": 2.0, "lamb": 2.0, "sophia": 2.0, "sgd": 0.0, "sgd-momentum": 1.0, "lion": 1.0,
+    "adagrad": 1.0, "rmsprop": 1.0, "muon": 1.0, "adam8bit": 2.0, "adafactor": 0.0,
+}  # fmt: skip
 """Numbers an optimizer keeps per parameter, of the size of one of Adam's. Muon: of matrices within layers; the tables
 have Adam's two (github KellerJordan/Muon, README). Adafactor without momentum: rows and columns (arXiv 1804.04235)."""
 
