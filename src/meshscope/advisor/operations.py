@@ -176,8 +176,9 @@ class _Maker:
 
     @property
     def passes(self) -> Passes:
+        """Models with gated MLPs have RMSNorm and rotary positions, which eager code writes out."""
         fusion = "compiled" if self.laid.is_compiled and self.ran.fusion == "eager" else self.ran.fusion
-        return PASSES[fusion]
+        return PASSES["eager rms" if fusion == "eager" and self.model.is_gated else fusion]
 
     @property
     def spread_tokens(self) -> float:
