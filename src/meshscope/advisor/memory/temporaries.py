@@ -9,6 +9,9 @@ from meshscope.advisor.memory.parts import Part, number, said
 from meshscope.advisor.memory.place import Place
 from meshscope.advisor.memory.state import Moment, divided
 
+WORKSPACE = "matrix products' workspace"
+"""The part's name: of a GPU only."""
+
 
 def temporaries(place: Place, moment: Moment) -> tuple[Part, ...]:
     """Of one device at one moment."""
@@ -23,7 +26,7 @@ def temporaries(place: Place, moment: Moment) -> tuple[Part, ...]:
 def _workspace(place: Place) -> Part:
     many = WORKSPACES_OF_MEGATRON if place.own.stands_in_gradients else WORKSPACES
     words = f"{many} of {said(WORKSPACE_BYTES)}"
-    return Part("temporaries", "matrix products' workspace", many * WORKSPACE_BYTES, words, 0.2, 2.0)
+    return Part("temporaries", WORKSPACE, many * WORKSPACE_BYTES, words, 0.2, 2.0)
 
 
 def _stand_ins(place: Place, moment: Moment) -> list[Part]:
