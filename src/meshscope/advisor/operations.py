@@ -210,16 +210,41 @@ class _Maker:
         return (*kinds, (self.layer(is_dense=False), mixture)) if mixture else tuple(kinds)
 
     def layer(self, *, is_dense: bool) -> Layer:
-        half = self.attention_block()
-        other = self.dense_block() if is_dense else self.mixture_block()
-        forward = (*half, *other)
+        forward = (*self.attention_block(), *(self.dense_block() if is_dense else self.mixture_block()))
+        shared, experts = self.layer_parameters(is_dense=is_dense), 0.0 if is_dense else self.expert_parameters()
+        there, back = self.held(shared + experts)
         return Layer(
             "layer" if is_dense else "mixture layer",
-            forward,
-            (*self.again(forward), *self.reversed(forward)),
-            self.layer_parameters(is_dense=is_dense),
-            0.0 if is_dense else self.expert_parameters(),
+            (*there, *forward),
+            (*self.again(forward), *self.reversed(forward), *back),
+            shared,
+            experts,
         )
+
+    def held(self, parameters: float) -> tuple[tuple[Operation, ...], tuple[Operation, ...]]:
+        """What every micro-batch does to each parameter and gradient beside multiplying by it, forward and backward:
+        casts, copies into and out of the buffers that travel, adding up."""
+        numerics, stage = self.laid.numerics, self.laid.zero_stage
+        wide = numerics.gradient_bytes
+        if self.ran.is_megatron:
+            there, back = 0.0, 2 * wide
+        elif stage >= 2:
+            copies = 4.0 if self.ran.copies_gathered else 0.0
+            there, back = copies, copies * (stage == 3) + (2 + numerics.reduce_bytes) * (numerics.reduce_bytes > 2)
+        else:
+            cast = numerics.cast_bytes
+            there, back = (4 + cast) * (cast > 0), (cast + wide) * (cast > 0)
+            if (
+                self.laid.framework == "torch"
+                and stage == 0
+                and self.laid.replicate > 1
+                and not self.laid.is_bucket_view
+            ):
+                back += 2 * wide
+        return self.touched("weights", there * parameters), self.touched("gradients", back * parameters)
+
+    def touched(self, name: str, size_bytes: float) -> tuple[Operation, ...]:
+        return (Operation(name, "memory", size_bytes=size_bytes, launches=4),) if size_bytes else ()
 
     def attention_block(self) -> tuple[Operation, ...]:
         model, t, passes = self.model, self.laid.tensor, self.passes
@@ -450,12 +475,14 @@ class _Maker:
         logits = wide * seen
         loss = self.moved("loss", self.passes.logits * logits * 2 / self.element_bytes, 6)
         norm = self.moved("norm", self.passes.width / 4 * model.d_model * self.spread_tokens, 2)
-        forward = (norm, *self.enter_tensor(), product, loss)
+        there, back = self.held(wide * model.d_model)
+        forward = (*there, norm, *self.enter_tensor(), product, loss)
         backward = (
             self.moved("loss", self.passes.logits * logits * 2 / self.element_bytes, 6),
             *self.gradient(product),
             *self.leave_tensor(),
             self.moved("norm", self.passes.width / 2 * model.d_model * self.spread_tokens, 4),
+            *back,
         )
         tied = model.is_tied and laid.pipeline == 1
         return Layer("head", forward, backward, 0.0 if tied else wide * model.d_model)

@@ -38,6 +38,11 @@ class Step:
         """Whether parameters are gathered as layers need them."""
         return self.candidate.zero_stage >= 2 and self.candidate.sharded_over > 1
 
+    @property
+    def overlaps(self) -> bool:
+        """Whether gradients are reduced beside the backward pass, else once all of it is over."""
+        return self.gathers or (self.candidate.is_overlapped and self.ran.is_overlapped)
+
     # ---- communication of data parallelism
 
     def gather(self, layer: Layer, waits: Waits = ()) -> tuple[Piece, ...]:
@@ -134,9 +139,9 @@ class Step:
             body += self.run(layer, many, following, "backward", reduces=reduces)
         if stage.first is not None:
             body += self.work(stage.first, "backward", ())
-            if reduces:
+            if reduces and self.overlaps:
                 body += self.reduce(_ends(stage))
-        elif stage.last is not None and reduces:
+        elif stage.last is not None and reduces and self.overlaps:
             body += self.reduce(stage.last)
         return tuple(body)
 
@@ -147,7 +152,7 @@ class Step:
         gathers = self.gathers and (phase == "forward" or self.candidate.zero_stage == 3)
         # The buffer of the layer before must be free before another is gathered into it.
         room: Waits = (("layer", max(0, self.candidate.prefetch - 1)),)
-        after = self.reduce(layer) if reduces else ()
+        after = self.reduce(layer) if reduces and self.overlaps else ()
         inner = (
             *(self.gather(layer, room) if gathers else ()),
             *self.work(layer, phase, self.own(1, gathers=gathers)),
