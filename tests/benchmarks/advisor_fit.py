@@ -11,8 +11,10 @@ import numpy as np
 from meshscope.advisor.cells import text
 from meshscope.advisor.constants import speed
 from meshscope.advisor.coverage import NotCovered
+from meshscope.advisor.figures import Figure
 from meshscope.advisor.multipliers import NEUTRAL
 from meshscope.advisor.plausibility import is_impossible, measured_step_s
+from meshscope.advisor.predictions import widened
 from meshscope.advisor.published import Published, published
 from meshscope.advisor.stacks import of
 from meshscope.advisor.timing import forecast_of
@@ -60,10 +62,13 @@ class Case:
         return [name.replace("device.*", f"device.{device}").replace("stack.*", f"stack.{stack}") for name in WIDTHS]
 
     def predicted_s(self, fitted: Mapping[str, float]) -> float:
+        return self.predicted(fitted).value
+
+    def predicted(self, fitted: Mapping[str, float]) -> Figure:
         asked = self.asked
         known = speed(of(asked.candidate.stack).family, asked.cluster.device.family, fitted)
         found = forecast_of(asked.architecture, asked.candidate, asked.cluster, NEUTRAL, known)
-        return found.step_s.value
+        return widened(found.step_s, asked.assumed)
 
 
 def cases(rows: Sequence[Mapping[str, str]], splits: Sequence[str]) -> list[Case]:
@@ -148,19 +153,22 @@ def fit(
 
 @dataclass(frozen=True)
 class LeftOut:
-    """The constants without a source, and its rows' errors by them (predicted over measured, minus 1)."""
+    """Predictions of a source's rows by ``fitted``: the constants that the other sources give."""
 
     fitted: dict[str, float]
-    off: list[float]
+    predicted: list[tuple[Case, Figure]]
 
 
 def left_out(found: Sequence[Case], at: Linear, fitted: Mapping[str, float]) -> dict[str, LeftOut]:
-    """Per source."""
+    """Per source. A family of software or devices that only this source has goes without constants of its own."""
     answer = {}
     for source in dict.fromkeys(case.asked.source for case in found):
-        without = solved(at, fitted, np.array([case.asked.source != source for case in found]))
+        others = [case for case in found if case.asked.source != source]
+        taught = {name for case in others for name in case.names}
+        every = solved(at, fitted, np.array([case.asked.source != source for case in found]))
+        without = {name: value for name, value in every.items() if name in taught}
         own = [case for case in found if case.asked.source == source]
-        answer[source] = LeftOut(without, [case.predicted_s(without) / case.measured_s - 1 for case in own])
+        answer[source] = LeftOut(without, [(case, case.predicted(without)) for case in own])
     return answer
 
 

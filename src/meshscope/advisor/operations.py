@@ -23,8 +23,8 @@ _USUAL_NODE = 8
 
 
 _HIDDEN_EXPERTS_FRAC = 0.5
-"""Of experts' traffic between nodes, where one micro-batch's is sent while another one's layers compute (Megatron Core's
-overlap of expert-parallel communication, DeepSeek's DualPipe): forward hides backward's, but not the other way."""
+"""Of experts' traffic between nodes, where one micro-batch's is sent while another one's layers compute (Megatron
+Core's overlap of expert-parallel communication, DeepSeek's DualPipe): as far as both are about as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +176,9 @@ class _Maker:
 
     @property
     def passes(self) -> Passes:
+        """Models with gated MLPs have RMSNorm and rotary positions, which eager code writes out."""
         fusion = "compiled" if self.laid.is_compiled and self.ran.fusion == "eager" else self.ran.fusion
-        return PASSES[fusion]
+        return PASSES["eager rms" if fusion == "eager" and self.model.is_gated else fusion]
 
     @property
     def spread_tokens(self) -> float:

@@ -74,7 +74,8 @@ STACKS = {
     for each in (
         _TORCH,
         replace(_TORCH, name="torch-compile", fusion="compiled", is_compiled=True),
-        Stack("composer", "torch", "fsdp1", attention_kernel="triton", reduces_in_half=True, has_fused_optimizer=True, usual_zero_stage=3),
+        Stack("composer", "torch", "fsdp1", attention_kernel="triton", reduces_in_half=True, has_fused_optimizer=True,
+              usual_zero_stage=3),
         Stack("fsdp1", "torch", "fsdp1", reduces_in_half=True, usual_zero_stage=3),
         _TITAN,
         replace(_TITAN, name="torchtitan-async", fusion="compiled", is_compiled=True, hides_tensor_frac=_ASYNC_FRAC),

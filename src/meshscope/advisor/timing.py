@@ -9,7 +9,7 @@ from meshscope.advisor.architecture import Architecture
 from meshscope.advisor.arithmetic import step_terms
 from meshscope.advisor.candidate import Candidate
 from meshscope.advisor.cluster import Cluster
-from meshscope.advisor.constants import Speed, speed
+from meshscope.advisor.constants import Speed, speed, spread_frac
 from meshscope.advisor.coverage import NotCovered
 from meshscope.advisor.cpu_ranks import cpu_timing, is_cpu
 from meshscope.advisor.figures import Figure
@@ -17,7 +17,7 @@ from meshscope.advisor.forecast import TimeForecast
 from meshscope.advisor.multipliers import NEUTRAL, Multipliers
 from meshscope.advisor.operations import groups, stage_counts, stages
 from meshscope.advisor.pipelines import Durations, Schedule, schedule
-from meshscope.advisor.prices import Prices
+from meshscope.advisor.prices import NARROW, Prices
 from meshscope.advisor.replay import COMPUTE, HOST, Clocks, Piece, Repeat, play
 from meshscope.advisor.stacks import of
 from meshscope.advisor.steps import Step
@@ -188,13 +188,19 @@ def _forecast(
     late_s = parts.step_s * known.jitter_frac * math.sqrt(2 * math.log(max(candidate.devices, 1)))
     tail_s = known.tail_s * prices.multipliers.step_tail
     step_s = parts.step_s + late_s + tail_s
-    wide = 1.0 + known.spread_frac
+    numerics, shown_s = candidate.numerics, sum(parts.exposed_by.values())
+    wide = 1.0 + spread_frac(
+        known,
+        is_mixture=architecture.is_mixture,
+        is_narrow=numerics.compute in NARROW,
+        exposed_frac=min(1.0, shown_s / step_s),
+    )
     tokens = candidate.tokens_per_step
-    peak = cluster.device.peak_flops_per_s[candidate.numerics.compute]
+    peak = cluster.device.peak_flops_per_s[numerics.compute]
     return TimeForecast(
         step_s=Figure(step_s, step_s / wide, step_s * wide, "interpolated", "replayed operations"),
         compute_s=parts.compute_s,
-        exposed_s=sum(parts.exposed_by.values()),
+        exposed_s=shown_s,
         bubble_s=parts.bubble_s,
         idle_s=parts.host_s + late_s + tail_s,
         hidden_s=parts.hidden_s,
