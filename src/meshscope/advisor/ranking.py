@@ -21,8 +21,9 @@ _LEADERS = 10
 _REFINED = 4
 _BUCKETS_MIB = (5, 10, 50, 100, 200)
 _PREFETCH = (2, 3)
-AS_FAST_FRAC = 0.02
-"""Of the fastest step: what is slower by less is as fast, and the plainest of them is chosen."""
+AS_FAST_FRAC = 0.05
+"""Of the fastest step: what is slower by less is as fast, half of what predictions of two layouts can be told apart by,
+and the plainest of them is chosen."""
 _GAIN_FRAC = 0.005
 """A setting other than the framework's own has to save so much of a step."""
 PAIR_FRAC = 0.10

@@ -64,8 +64,9 @@ def write(folder: Path, simulated: Sequence[Simulated], *, t0_unix_ns: int, cons
     """Write the comparison into a new folder and return its plan.
 
     ``t0_unix_ns`` is when it is said to have begun: a recording needs a time to be shown at. ``constants`` is the
-    version of the constants that the prediction stands on, those of this meshscope where none is given. Raises RecordingError where something stands there already,
-    NotCovered where a candidate has no simulated step: then nothing is written.
+    version of the constants that the prediction stands on, those of this meshscope where none is given. Raises
+    RecordingError where something stands there already, NotCovered where a candidate has no simulated step: then
+    nothing is written.
     """
     names = _names([one.candidate for one in simulated])
     constants = constants or constants_version()

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from meshscope.advisor.candidate import Candidate, Checkpointing
 from meshscope.advisor.question import Framework, Question, numerics_of
+from meshscope.advisor.stacks import of
 
 _MOST_PIPELINE = 64
 _MOST_CONTEXT = 16
@@ -123,14 +124,14 @@ def _groups(question: Question, data: int, each: int) -> list[int]:
 def _candidate(question: Question, framework: Framework, way: DataWay, degrees: tuple[int, int, int, int]) -> Candidate:
     word, replicas, shard, stage = way
     tensor, pipeline, context, expert = degrees
-    is_megatron = framework == "torch" and question.is_compiled and (stage == 1 or (not stage and max(degrees) > 1))
+    runs_in = software(question, framework)
     return Candidate(
         strategy=_strategy(framework, word, degrees),
         framework=framework,
-        stack=_stack(question, framework, stage, is_megatron=is_megatron),
+        stack=runs_in,
         seq_len=question.seq_len,
         micro_batch=1,
-        numerics=numerics_of(question, framework=framework, zero_stage=stage, is_megatron=is_megatron),
+        numerics=numerics_of(question, framework=framework, zero_stage=stage, is_megatron=of(runs_in).is_megatron),
         accumulate=question.global_batch // (replicas * shard),
         replicate=replicas,
         shard=shard,
@@ -139,21 +140,18 @@ def _candidate(question: Question, framework: Framework, way: DataWay, degrees: 
         pipeline=pipeline,
         context=context,
         expert=expert,
-        is_compiled=question.is_compiled or framework == "jax",
+        is_compiled=of(runs_in).is_compiled,
         is_flash=question.is_flash,
         reshards=stage == 3,
     )
 
 
-def _stack(question: Question, framework: Framework, stage: int, *, is_megatron: bool) -> str:
-    """The software that people use for it: `stacks` knows its habits. Where kernels are compiled, what Megatron-Core is
-    used for has its fused ones; elsewhere everything is torch's own, so that strategies are compared and not kernels.
-    """
+def software(question: Question, framework: Framework) -> str:
+    """What it runs in, as `stacks` calls it: one and the same for all strategies, so that these are compared and not
+    the kernels of those who wrote them. In torch torchtitan, which has most of the strategies."""
     if framework == "jax":
         return "jax"
-    if is_megatron:
-        return "megatron-te"
-    return ("torchtitan" if stage >= 2 else "torch") + ("-compile" if question.is_compiled else "")
+    return question.software or ("torchtitan-compile" if question.is_compiled else "torchtitan")
 
 
 def _strategy(framework: Framework, word: str, degrees: tuple[int, int, int, int]) -> str:

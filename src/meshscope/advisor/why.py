@@ -28,6 +28,7 @@ def why(advice: Advice) -> tuple[str, ...]:
         _bubble(choice, choice.time),
         _kept(choice.memory),
         _fastest(advice, choice),
+        _perhaps(advice, choice),
         _ties(advice),
         _next(advice, choice),
     )
@@ -153,6 +154,18 @@ def _fastest(advice: Advice, choice: Ranked) -> str:
     return (
         f"{layout_name(fastest.candidate)} ({settings(fastest.candidate)}) is {ahead} ahead; below "
         f"{percent(AS_FAST_FRAC)} the plainer one is taken."
+    )
+
+
+def _perhaps(advice: Advice, choice: Ranked) -> str:
+    """What would be surely faster, if only it fitted."""
+    near = min(advice.close, key=lambda each: each.step_s, default=None)
+    if near is None or near.step_s * (1 + AS_FAST_FRAC) > choice.step_s:
+        return ""
+    gain = percent(1 - ratio(near.step_s, choice.step_s))
+    return (
+        f"Worth a try: {layout_name(near.candidate)} ({settings(near.candidate)}) would take {gain} less, but whether "
+        f"it fits is too close to say: {held(near.memory)}."
     )
 
 

@@ -191,6 +191,8 @@ def _drop_stdout() -> None:
 def _tell_programs(error: MeshscopeError, argv: Sequence[str]) -> None:
     """With ``--json`` there is one object on stdout also where nothing could be done."""
     listed = next((_LISTED[word] for word in argv if word in _LISTED), None)
+    if "advise" in argv and any(word.startswith("--runs") for word in argv):
+        listed = "rows"
     if listed is not None and "--json" in argv:
         import json
 

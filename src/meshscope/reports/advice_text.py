@@ -10,6 +10,7 @@ from meshscope.advisor.naming import layout_name, settings, short_name, turned
 from meshscope.advisor.ranking import Ranked
 from meshscope.advisor.rule import Rule
 from meshscope.advisor.sensitivity import Sensitivity
+from meshscope.advisor.space import software
 from meshscope.reports.columns import encodable, room, table, wrapped
 from meshscope.units import (
     MILLISECONDS,
@@ -64,7 +65,7 @@ def subject_lines(found: Answer) -> list[str]:
         f"{where.devices:,} × {where.device.name} of {size(where.device.memory_bytes)}, {where.inside.name}{nodes}",
         f"{question.global_batch:,} samples of {question.seq_len:,} tokens a step",
         question.precision or "each strategy's usual precision",
-        "compiled" if question.is_compiled else "not compiled",
+        " and ".join(software(question, each) for each in question.frameworks),
     )
     lines = wrapped(" · ".join(parts), indent="", hanging="  ")
     told = question.multipliers.provenance

@@ -136,7 +136,21 @@ def test_the_arithmetic_is_spelled_out_and_adds_up() -> None:
             running += term.figure.value
     assert names[-1] == "used"
     # Streams of their own held the sharded gradients and the tables as they were received.
-    assert {"held, not used: accumulated", "held, not used: root group as received"} < set(names)
+    for part in ("gradients, accumulated", "communication, root group as received"):
+        assert f"held, not used: {part}" in names
+
+
+def test_a_rank_on_a_cpu_has_no_slack_and_no_context_but_its_process() -> None:
+    found = memory(SMALL, replace(DDP, replicate=4, micro_batch=1), cluster("4xcpu"))
+    assert found.reserved.value == found.allocated.value
+    assert (found.used.value - found.reserved.value) / GIB == pytest.approx(0.36)
+
+
+def test_a_tpu_has_neither_slack_nor_context() -> None:
+    jax = Candidate("", "jax", "maxtext", 2048, 1, numerics("bf16-mixed"), shard=8, zero_stage=3, checkpointing="full")
+    found = memory(SMALL, jax, cluster("8xTPUv5e"))
+    assert found.reserved.value == found.allocated.value
+    assert "NCCL" not in " ".join(term.name for term in terms(SMALL, jax, cluster("8xTPUv5e")))
 
 
 def test_experts_that_do_not_spread_are_refused() -> None:

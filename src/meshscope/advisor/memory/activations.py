@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from meshscope.advisor.memory.block import kept, widths
 from meshscope.advisor.memory.constants import UNEVEN_EXPERTS
 from meshscope.advisor.memory.habits import is_megatron
@@ -84,7 +86,8 @@ def _embedding(place: Place, in_flight: float) -> list[Part]:
     shape, width = place.architecture, widths(place.candidate, place.own)
     per_token = 1.0 * shape.d_model if place.own.has_dropout and place.stage.has_embedding else 0.0
     size = per_token * place.tokens / width.sequence * in_flight
-    head = (width.stream + width.compute) * shape.d_model * place.tokens / width.sequence if place.stage.has_head else 0
+    both = width.stream / width.sequence + width.compute / width.gathered
+    head = both * shape.d_model * place.tokens if place.stage.has_head else 0.0
     return [
         Part("activations", "mask after the tables", size, f"1 B × {shape.d_model} = {said(size)}"),
         Part("activations", "last norm", head, f"input and output of the last norm = {said(head)}", 0.5, 1.5),
@@ -107,9 +110,12 @@ def _cast_weights(place: Place, moment: Moment) -> list[Part]:
 
 
 def _recomputed(place: Place) -> Part:
-    """One layer's, computed again."""
+    """One layer's; of Megatron's selective checkpointing its scores alone, which flash attention has none of."""
     each = layer_bytes(place, is_mixture=bool(place.stage.mixture_layers))
-    size = max(0.0, each * place.tokens)
+    if place.candidate.checkpointing == "selective" and is_megatron(place.candidate):
+        kept_all = replace(place, candidate=replace(place.candidate, checkpointing="none"))
+        each = layer_bytes(kept_all, is_mixture=bool(place.stage.mixture_layers)) - each
+    size = each * place.tokens
     words = f"one layer computed again: {each:,.0f} B × {number(place.tokens)} tokens = {said(size)}"
     return Part("activations", "layer computed again", size, words, 0.7, 1.3)
 

@@ -32,13 +32,13 @@ def beyond(allocated: Figure, found: Peak, candidate: Candidate, cluster: Cluste
 
 
 def _named(term: Term) -> Term:
-    return Term(f"held, not used: {term.name.partition(': ')[2]}", term.figure, term.times, term.arithmetic)
+    return Term(f"held, not used: {term.name.replace(': ', ', ')}", term.figure, term.times, term.arithmetic)
 
 
 def outside(candidate: Candidate, cluster: Cluster) -> tuple[Term, ...]:
     """What is no tensor's."""
     if _is_host(cluster):
-        return ()
+        return (_gib("process and its libraries", constants.HOST_PROCESS_GIB, 1, "measured"),)
     if _is_tpu(cluster):
         return (_gib("TPU's runtime", constants.TPU_RUNTIME_GIB, 1, "assumed"),)
     return (
@@ -47,10 +47,9 @@ def outside(candidate: Candidate, cluster: Cluster) -> tuple[Term, ...]:
     )
 
 
-def together(start: Figure, terms: tuple[Term, ...]) -> Figure:
+def together(start: Figure, terms: tuple[Term, ...], where: str) -> Figure:
     """What is known so far, and these beside it."""
-    words = ", ".join(("what is above", *(term.name for term in terms)))
-    return summed([start, *(term.figure for term in terms)], "analytic", words)
+    return summed([start, *(term.figure for term in terms)], "analytic", where)
 
 
 def _gib(name: str, bounds: Bounds, many: int, source: Source) -> Term:

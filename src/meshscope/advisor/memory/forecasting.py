@@ -13,6 +13,8 @@ from meshscope.advisor.memory.parts import CATEGORIES, total
 from meshscope.advisor.memory.peak import Peak, peak
 from meshscope.advisor.memory.place import places
 
+_RESERVED = "what is allocated, and what the allocator holds beyond"
+_USED = "what is reserved, and what is no tensor's"
 _SAID = {
     "start": "as the forward pass begins",
     "loss": "in the loss",
@@ -30,8 +32,8 @@ def memory(architecture: Architecture, candidate: Candidate, cluster: Cluster) -
         name: total((part for part in found.parts if part.category == name), name) for name in CATEGORIES
     }
     allocated = _allocated(found)
-    reserved = together(allocated, beyond(allocated, found, candidate, cluster))
-    used = together(reserved, outside(candidate, cluster))
+    reserved = together(allocated, beyond(allocated, found, candidate, cluster), _RESERVED)
+    used = together(reserved, outside(candidate, cluster), _USED)
     return MemoryForecast(
         categories, allocated, reserved, used, limit_bytes(cluster), fit(used, candidate, cluster), found.stage
     )
@@ -43,8 +45,8 @@ def terms(architecture: Architecture, candidate: Candidate, cluster: Cluster) ->
     found = _peak(architecture, candidate)
     allocated = _allocated(found)
     held, apart = beyond(allocated, found, candidate, cluster), outside(candidate, cluster)
-    reserved = together(allocated, held)
-    used = together(reserved, apart)
+    reserved = together(allocated, held, _RESERVED)
+    used = together(reserved, apart, _USED)
     parts = sorted(found.parts, key=lambda part: CATEGORIES.index(part.category))
     return (
         *(part.term for part in parts),

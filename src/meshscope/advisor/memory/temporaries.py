@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from meshscope.advisor.memory.block import compute_bytes, widths
 from meshscope.advisor.memory.constants import WORKSPACE_BYTES, WORKSPACES, WORKSPACES_OF_MEGATRON
-from meshscope.advisor.memory.habits import is_megatron
+from meshscope.advisor.memory.habits import is_megatron, is_nemo
 from meshscope.advisor.memory.parts import Part, number, said
 from meshscope.advisor.memory.place import Place
 from meshscope.advisor.memory.state import Moment, divided
@@ -86,7 +86,7 @@ def _weights_in_fp8(place: Place) -> list[Part]:
     if place.candidate.zero_stage == 3:
         many = place.share.layer
     words = f"1 B × {number(many)} weights in layers = {said(many)}"
-    if "nemo" in place.candidate.stack or "bridge" in place.candidate.stack:
+    if is_nemo(place.candidate):
         # Its recipes keep parameters in fp8, in place of bf16.
         return [Part("temporaries", "weights in fp8", 0.0, words, spare_bytes=many)]
     return [Part("temporaries", "weights in fp8", many, words, 0.0, 2.1)]

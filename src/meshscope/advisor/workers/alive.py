@@ -43,11 +43,13 @@ class Alive(TorchDispatchMode):
 
     ``sent`` counts collectives by kind, bytes (the larger of what goes in and comes out) and the group's size.
     ``communicated`` are keys of storages that a collective has read or written. At operation number ``look_at`` it
-    calls ``look``. Operations that sharding rules try out in a fake mode of their own are not counted.
+    calls ``look``. With ``is_fused`` no peak is looked for within an update: a GPU's fused optimizer needs nothing
+    beside what it updates. Operations that sharding rules try out in a fake mode of their own are not counted.
     """
 
-    def __init__(self, ranks: int) -> None:
+    def __init__(self, ranks: int, *, is_fused: bool) -> None:
         super().__init__()
+        self._is_fused = is_fused
         self.alive_bytes = self.peak_bytes = self.operation = self.peak_operation = 0
         self.peak_in = ""
         self.sent: Counter[tuple[str, int, int]] = Counter()
@@ -98,7 +100,7 @@ class Alive(TorchDispatchMode):
             self._note(storage)
         if function.namespace in ("c10d", "_c10d_functional") and function is not _WAIT:
             self._note_collective(function, args, result)
-        if self.alive_bytes > self.peak_bytes:
+        if self.alive_bytes > self.peak_bytes and not (self.in_update and self._is_fused):
             self.peak_bytes, self.peak_operation = self.alive_bytes, self.operation
             self.peak_in = self._where()
         if self.operation == self._look_at:

@@ -12,6 +12,8 @@ import torch.distributed as dist
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.distributed import device_mesh
 from torch.distributed.pipelining import schedules
+from torch.distributed.tensor import DTensor
+from torch.distributed.tensor._sharding_prop import LocalLRUCache, ShardingPropagator
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from meshscope.advisor.workers.fake_ddp import FakeDdp
@@ -20,6 +22,7 @@ from meshscope.advisor.workers.scripted import Asked, UntoldError
 T = TypeVar("T")
 
 _OF_MESHES = ("__init__", "__getitem__", "_flatten", "_unflatten")
+_OF_RULES = ("_propagate_tensor_meta", "_propagate_tensor_meta_non_cached")
 
 
 def join(asked: Asked) -> None:
@@ -35,6 +38,7 @@ def join(asked: Asked) -> None:
     dist.init_process_group = lambda *_, **__: None
     torch.nn.parallel.DistributedDataParallel = FakeDdp
     _keep_meshes_real()
+    _keep_sharding_rules_apart()
     _spare_stages_their_vote()
 
 
@@ -56,6 +60,17 @@ def _in_earnest(function: Callable[..., T]) -> Callable[..., T]:
             return function(*args, **kwargs)
 
     return called
+
+
+def _keep_sharding_rules_apart() -> None:
+    """How a DTensor's operation is split is tried out on fake tensors of the whole size: in a mode of its own, so that
+    none of it counts, and once for alike operations, as in a real run."""
+    for name in _OF_RULES:
+        if hasattr(ShardingPropagator, name):
+            setattr(ShardingPropagator, name, _in_earnest(getattr(ShardingPropagator, name)))
+    known = getattr(DTensor._op_dispatcher.sharding_propagator, "propagate_op_sharding", None)
+    if isinstance(known, LocalLRUCache):
+        ShardingPropagator.propagate_op_sharding_non_cached = lambda _, schema: known(schema)
 
 
 def _spare_stages_their_vote() -> None:

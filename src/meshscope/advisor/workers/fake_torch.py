@@ -183,7 +183,7 @@ def tell(asked: Asked) -> dict[str, Any]:
     options = scripted.options(asked)
     script = scripted.imported(asked.script)
     notes = _even_experts()
-    alive = Alive(asked.ranks)
+    alive = Alive(asked.ranks, is_fused=not asked.is_cpu)
     watch = FakeWatch(fake, alive)
     try:
         with fake, alive:
