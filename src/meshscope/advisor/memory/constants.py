@@ -14,7 +14,10 @@ Bounds = tuple[float, float, float]
 ADAM_8BIT_BYTES = 2.0 + 2 * 4 / 256
 """Two moments of a byte and an fp32 scale per block of 256 (bitsandbytes, functional.py: optimizer blockwise)."""
 
-MOMENTS_KEPT = {"adamw": 2.0, "adam": 2.0, "sgd": 0.0, "sgd-momentum": 1.0, "lion": 1.0, "muon": 1.0, "adafactor": 0.0}
+MOMENTS_KEPT = {
+    "adamw": 2.0, "adam": 2.0, "adamax": 2.0, "lamb": 2.0, "sophia": 2.0, "sgd": 0.0, "sgd-momentum": 1.0, "lion": 1.0,
+    "adagrad": 1.0, "rmsprop": 1.0, "muon": 1.0, "adam8bit": 2.0, "adafactor": 0.0,
+}  # fmt: skip
 """Numbers an optimizer keeps per parameter, of the size of one of Adam's. Muon: of matrices within layers; the tables
 have Adam's two (github KellerJordan/Muon, README). Adafactor without momentum: rows and columns (arXiv 1804.04235)."""
 
@@ -66,3 +69,15 @@ positions and gates are written, by −8 to +15 % of transformers' Llama, whose 
 decide themselves what to compute again. Mixtures have more on either side: `UNEVEN_EXPERTS`."""
 UNEVEN_EXPERTS = (0.10, 0.25)
 """Off and on the bounds: how tokens spread over experts, and whether a step pads them."""
+
+ASSUMED_SPREAD_FRAC = {
+    "shape": 0.20,
+    "layout": 0.50,
+    "micro-batch": 0.35,
+    "virtual stages": 0.05,
+    "zero stage": 0.40,
+    "precision": 0.25,
+    "vocabulary": 0.05,
+}
+"""By how much memory may be more than predicted for what a run does not state: a judgement of how much of a usual run
+each of them moves. What is computed again is bounded by counting it both ways instead."""

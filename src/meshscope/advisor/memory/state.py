@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from meshscope.advisor.coverage import NotCovered
 from meshscope.advisor.memory.constants import ADAM_8BIT_BYTES, MOMENTS_KEPT
 from meshscope.advisor.memory.parts import Part, Pool, number, said
 from meshscope.advisor.memory.place import Place
@@ -74,10 +75,18 @@ def _moments(place: Place) -> Part:
     return Part("optimizer", f"{place.candidate.optimizer}'s moments", size, words, 0.98, 1.02)
 
 
+def _optimizer(place: Place) -> str:
+    name = place.candidate.optimizer.lower()
+    return "adam8bit" if name in ("adamw8bit", "adamw-8bit", "adam-8bit") else name
+
+
 def moment_bytes(place: Place) -> float:
     """Bytes per parameter, averaged over the device's. ``Numerics.optimizer_bytes`` is of AdamW's two moments."""
-    each, optimizer = place.candidate.numerics.optimizer_bytes / 2, place.candidate.optimizer.lower()
-    if optimizer in ("adam8bit", "adamw8bit", "adamw-8bit"):
+    each, optimizer = place.candidate.numerics.optimizer_bytes / 2, _optimizer(place)
+    if optimizer not in MOMENTS_KEPT:
+        known = ", ".join(MOMENTS_KEPT)
+        raise NotCovered(f"what {optimizer} keeps per parameter is not known", hint=f"Known are {known}.")
+    if optimizer == "adam8bit":
         return min(ADAM_8BIT_BYTES, 2 * each)
     if optimizer == "adafactor":
         narrow = min(place.architecture.d_model, max(1, place.architecture.d_ff))
@@ -85,4 +94,4 @@ def moment_bytes(place: Place) -> float:
     if optimizer == "muon":
         tables = place.share.tables / place.share.all
         return each * (1 + tables)
-    return each * MOMENTS_KEPT.get(optimizer, 2.0)
+    return each * MOMENTS_KEPT[optimizer]
