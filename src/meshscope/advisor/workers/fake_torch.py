@@ -17,7 +17,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import (
@@ -34,8 +34,6 @@ from meshscope.advisor.workers.fake_ddp import FakeDdp
 from meshscope.advisor.workers.scripted import Asked, Enough, UntoldError
 from meshscope.capture.workers import torch_memory
 from meshscope.capture.workers.torch_memory import SavedTensors
-
-T = TypeVar("T")
 
 _WARM_UP, _SEEK, _LOOK = range(3)
 _STEPS = 3
@@ -78,7 +76,7 @@ class FakeWatch:
             self.told = _told(self._alive)
             self.sizes["activations"] = self._saved.peak_bytes
 
-    def batch(self, fetch: Callable[[], T]) -> T:
+    def batch(self, fetch: Callable[[], Any]) -> Any:
         with unset_fake_temporarily():
             found = fetch()
         self._batch = tuple(
@@ -217,6 +215,7 @@ def _own_made(model: str, fake: FakeTensorMode, alive: Alive) -> None:
         return
     import own
 
+    _let_modules_stay()
     try:
         own.made(model)
     except Exception:  # noqa: BLE001  # whatever a factory raises that is asked for a model without numbers
@@ -226,6 +225,20 @@ def _own_made(model: str, fake: FakeTensorMode, alive: Alive) -> None:
             if isinstance(module, torch.nn.Module):
                 _strip(module, fake)
                 alive.hold([*module.parameters(), *module.buffers()])
+
+
+def _let_modules_stay() -> None:
+    """``module.to(device)`` swaps fake parameters for new ones, which torch refuses for some: not where all are there
+    already."""
+    apply = torch.nn.Module._apply
+
+    def applied(self: torch.nn.Module, function: Callable[..., Any], *args: Any, **kwargs: Any) -> torch.nn.Module:
+        with torch.no_grad():
+            if all(function(tensor) is tensor for tensor in (*self.parameters(), *self.buffers())):
+                return self
+        return apply(self, function, *args, **kwargs)
+
+    setattr(torch.nn.Module, "_apply", applied)  # noqa: B010  # a checker takes it for a mistake
 
 
 def _strip(module: torch.nn.Module, fake: FakeTensorMode) -> None:
@@ -239,12 +252,13 @@ def _even_experts() -> list[str]:
     """Where the bundled mixture of experts asks how many tokens each expert has, it is told as many as any other."""
     from models import torch_moe
 
-    forward = torch_moe.Experts.forward
+    experts: Any = torch_moe.Experts
+    forward = experts.forward
 
     def evenly(self: Any, rows: torch.Tensor, counts: Any) -> torch.Tensor:
         return forward(self, rows, _Even(len(rows), len(self.up)))
 
-    torch_moe.Experts.forward = evenly
+    experts.forward = evenly
     return [_EVEN]
 
 
