@@ -9,12 +9,17 @@ from pathlib import Path
 import pytest
 
 from meshscope.advisor.against import against, ran_on
-from meshscope.advisor.calibration import Calibration, calibration
+from meshscope.advisor.calibration import Calibration, calibration, factors
+from meshscope.advisor.candidate import Candidate
 from meshscope.advisor.coverage import NotCovered
 from meshscope.advisor.fitting import Observed, fitted
-from meshscope.advisor.multipliers import Multipliers
-from meshscope.advisor.readings import bound_by, readings
-from meshscope.advisor.recorded import recorded
+from meshscope.advisor.hardware import cluster
+from meshscope.advisor.multipliers import NEUTRAL, Multipliers
+from meshscope.advisor.numerics import AMP, BF16_MIXED
+from meshscope.advisor.presets import preset
+from meshscope.advisor.readings import Readings, bound_by, readings
+from meshscope.advisor.recorded import Asked, recorded
+from meshscope.advisor.timing import timing
 from meshscope.reports.against_json import against_json
 from meshscope.reports.against_text import against_text
 from meshscope.run import Gallery, Run
@@ -32,8 +37,8 @@ def on_ddp(runs: dict[str, Run]) -> Calibration:
     return calibration(runs["ddp"], ran_on(recorded(runs["ddp"])))
 
 
-def predict(factors: Multipliers) -> dict[str, float]:
-    compute, sent = 2.0 * factors.matmul, 1.0 * factors.collective_bandwidth
+def predict(at: Multipliers) -> dict[str, float]:
+    compute, sent = 2.0 * at.matmul, 1.0 * at.collective_bandwidth
     return {"compute": compute, "sent": sent, "step": compute + sent}
 
 
@@ -127,3 +132,38 @@ def test_compute_by_class_adds_up_to_the_compute_of_the_step(runs: dict[str, Run
     """Operators nest and each counts by itself, so that nothing is counted twice."""
     found = readings(runs["torch-single"])
     assert sum(found.by_class.values()) == pytest.approx(found.compute_s, rel=0.02)
+
+
+H100S = cluster("8xH100")
+ON_GPUS = Candidate("ddp", "torch", "torch", 1024, 8, AMP, replicate=8, is_bucket_view=True)
+SHARDED = replace(ON_GPUS, strategy="fsdp", replicate=1, shard=8, zero_stage=3, numerics=BF16_MIXED)
+ASKED = Asked(preset("1.3b").architecture, ON_GPUS, 8, "gpu", "H100", 0)
+
+
+def as_if_measured(truth: Multipliers) -> Readings:
+    """What a recording of DDP would say on GPUs that differ from the tables by ``truth``."""
+    told = timing(ASKED.architecture, ON_GPUS, H100S, truth)
+    step_s = told.step_s.value
+    found = Readings(
+        step_s, step_s, step_s, 50, step_s, step_s, told.compute_s, told.hidden_s, told.exposed_s, told.idle_s
+    )
+    classes = {("forward", name): seconds for name, seconds in _classes(truth).items()}
+    return replace(found, by_class=classes, device_kind="gpu")
+
+
+def _classes(truth: Multipliers) -> dict[str, float]:
+    slow = {name: replace(truth, **{name: 2 * factor}) for name, factor in truth.factors.items()}
+    base_s = timing(ASKED.architecture, ON_GPUS, H100S, truth).compute_s
+    return {
+        name: timing(ASKED.architecture, ON_GPUS, H100S, slow[name]).compute_s - base_s
+        for name in ("matmul", "attention", "memory_bound")
+    }
+
+
+def test_gpus_that_differ_from_the_tables_are_met_by_ddp_and_fsdp_is_then_predicted() -> None:
+    """Tables alone are 8 % off; the factors of one recording leave 2 %."""
+    truth = Multipliers(matmul=1.15, memory_bound=0.92, collective_bandwidth=1.25)
+    found = factors(ASKED, as_if_measured(truth), H100S).multipliers
+    cold, warm, real = (timing(ASKED.architecture, SHARDED, H100S, one).step_s.value for one in (NEUTRAL, found, truth))
+    assert abs(cold / real - 1) > 0.05
+    assert abs(warm / real - 1) < 0.02
