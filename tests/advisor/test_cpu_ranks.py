@@ -40,6 +40,14 @@ def test_a_slow_stage_sets_the_pace_of_one_forward_one_backward() -> None:
     assert course("1f1b", 3, (1.0, 2.0), (2.0, 4.0), 0.0).end_s == (21.0, 19.0)
 
 
+def test_two_stretches_on_each_rank_halve_what_ranks_wait_for() -> None:
+    """Of 4 micro-batches of forward 2 and backward 4 on each of 2 ranks, plain 1F1B waits 6 and interleaved half."""
+    plain = course("1f1b", 4, (2.0, 2.0), (4.0, 4.0), 0.0)
+    halved = course("interleaved", 4, (1.0,) * 4, (2.0,) * 4, 0.0, ranks=2)
+    assert plain.busy_s == halved.busy_s == (24.0, 24.0)
+    assert (max(plain.end_s), max(halved.end_s)) == (30.0, 27.0)
+
+
 def test_the_stage_with_the_output_layer_gets_as_few_blocks_as_make_the_slowest_quickest() -> None:
     assert blocks_of_stages(TINY, 2) == (2, 2)
     assert blocks_of_stages(replace(TINY, vocab=50_304), 2) == (4, 0)
