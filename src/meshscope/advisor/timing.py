@@ -190,12 +190,14 @@ def _forecast(
     tail_s = known.tail_s * prices.multipliers.step_tail
     step_s = parts.step_s + late_s + tail_s
     numerics, shown_s = candidate.numerics, sum(parts.exposed_by.values())
-    wide = 1.0 + spread_frac(
+    cold_frac = spread_frac(
         known,
         is_mixture=architecture.is_mixture,
         is_narrow=numerics.compute in NARROW,
         exposed_frac=min(1.0, shown_s / step_s),
     )
+    # Of a machine that was calibrated on, what that left open is known better than what is off among all machines.
+    wide = 1.0 + (prices.multipliers.provenance.residual_frac or cold_frac)
     tokens = candidate.tokens_per_step
     peak = cluster.device.peak_flops_per_s[numerics.compute]
     return TimeForecast(
