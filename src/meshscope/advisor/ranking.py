@@ -26,7 +26,7 @@ AS_FAST_FRAC = 0.05
 and the plainest of them is chosen."""
 _GAIN_FRAC = 0.005
 """A setting other than the framework's own has to save so much of a step."""
-PAIR_FRAC = 0.10
+PAIR_FRAC = 0.11
 """What the ratio of two predicted steps is off in nine of ten pairs of dense runs that differ in their layout alone, in
 one table of published runs (tests/benchmarks/advice_pairs.py). What is common to both (the device's speed, the
 software) cancels, so that two predictions can be told apart although their own intervals overlap."""
