@@ -96,11 +96,12 @@ def _weights_in_fp8(place: Place) -> list[Part]:
 
 
 def _step(place: Place) -> list[Part]:
-    """torch's optimizers over lists of tensors make one temporary as large as a moment; fused ones none.
+    """torch's Adam over lists of tensors makes one temporary as large as a moment. Fused ones make none, nor do those
+    that go parameter by parameter.
     SOURCE: torch/optim/adamw.py, ``_multi_tensor_adamw``."""
     if is_megatron(place.candidate):
         return _gradients_in_fp32(place)
-    if not place.candidate.numerics.optimizer_bytes:
+    if place.candidate.optimizer.lower() not in ("adamw", "adam"):
         return []
     each = place.candidate.numerics.optimizer_bytes / 2
     size = each * divided(place, is_sharded=place.candidate.zero_stage >= 1)
