@@ -12,7 +12,7 @@ from meshscope.advisor.cpu_costs import cpu_costs
 from meshscope.advisor.cpu_ranks import is_cpu
 from meshscope.advisor.cpu_steps import CpuStep, cpu_step
 from meshscope.advisor.fitting import Fitted, Observed, fitted
-from meshscope.advisor.multipliers import NEUTRAL, Multipliers, Provenance
+from meshscope.advisor.multipliers import Multipliers, Provenance
 from meshscope.advisor.readings import ATTENTION, CLASSES, MATMUL, MEMORY_BOUND, Readings, readings
 from meshscope.advisor.recorded import Asked, recorded
 from meshscope.advisor.timing import timing
@@ -178,9 +178,7 @@ def _by_class(asked: Asked, cluster: Cluster) -> dict[str, float]:
     """Predicted seconds of compute by what bounds them, each as far as its factor moves all compute."""
     found = {}
     for name in CLASSES:
-        slow, quick = (
-            timing(asked.architecture, asked.candidate, cluster, replace(NEUTRAL, **{name: factor})).compute_s
-            for factor in (1 + _MOVED, 1 - _MOVED)
-        )
+        changed = [Multipliers(**{name: factor}) for factor in (1 + _MOVED, 1 - _MOVED)]  # type: ignore[arg-type]
+        slow, quick = (timing(asked.architecture, asked.candidate, cluster, one).compute_s for one in changed)
         found[name] = max(0.0, (slow - quick) / 2 / _MOVED)
     return found
