@@ -9,6 +9,23 @@ import msgspec
 FORMAT = 1
 
 
+class Simulation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """That nobody ran this: what predicted it, and for what.
+
+    ``by`` is the program and its version, ``constants`` the version of the frozen constants that its cost model stands
+    on, ``cluster`` the machine that it is a prediction for. ``step_low_ns`` to ``step_high_ns`` bound 90 % of the
+    step times to expect (0: not told). ``stands_for`` maps each rank that is drawn to the ranks that are like it, as
+    text (``"0": "0–7"``), where not all are drawn.
+    """
+
+    by: str
+    constants: str = ""
+    cluster: str = ""
+    step_low_ns: int = 0
+    step_high_ns: int = 0
+    stands_for: dict[str, str] = {}
+
+
 class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``experiment.json``, written once before the first rank starts.
 
@@ -24,7 +41,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``planned_steps`` at the latest, once the interval of its median step is as narrow. Of a run on several ``nodes``
     this is the recording of one, number ``node_rank``; those that met at the same ``rendezvous`` are of one run, whose
     ``ranks`` are those of all of them, numbered node by node; ``hosts`` names their machines once
-    the recordings of all are joined.
+    the recordings of all are joined. ``simulated`` says that all of it was predicted and nothing measured; None for
+    what ran.
     """
 
     t0_unix_ns: int
@@ -60,6 +78,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     node_rank: int = 0
     rendezvous: str = ""
     hosts: list[str] = []
+    simulated: Simulation | None = None
     format: int = FORMAT
 
     @property
@@ -112,7 +131,8 @@ class PlannedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``plan.json`` of a comparison: what will run, in order. ``request`` is all the supervisor needs.
 
-    ``left_out`` maps strategies that ``all`` brought in and that cannot run here to the reason.
+    ``left_out`` maps strategies that ``all`` brought in and that cannot run here to the reason. ``is_simulated``: its
+    recordings are predictions, and nothing ran.
     """
 
     t0_unix_ns: int
@@ -122,4 +142,5 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     request: dict[str, Any] = {}
     notes: list[str] = []
     left_out: dict[str, str] = {}
+    is_simulated: bool = False
     format: int = FORMAT

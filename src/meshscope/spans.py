@@ -184,6 +184,7 @@ class Window:
     Cost and freshness come from the journal, not from the trace. ``world`` is how many ranks the trace says there
     are, 0 where it does not; ``has_unix_time`` is false for a trace that does not say when it was made. ``host`` names
     the machine whose clock the times are of, "" where untold; ``process_groups`` are those that the trace declares.
+    ``simulated_by`` names the program that drew the trace where nothing ran, "" for what a profiler saw.
     """
 
     rank: int
@@ -205,6 +206,7 @@ class Window:
     has_unix_time: bool = True
     host: str = ""
     process_groups: tuple[ProcessGroup, ...] = ()
+    simulated_by: str = ""
 
     def shifted(self, by_ns: int) -> Window:
         """The same window, ``by_ns`` later."""

@@ -13,6 +13,7 @@ from meshscope.analysis.difference import BETWEEN_LOG, CONFIDENCE, Estimate, Sid
 from meshscope.analysis.figures import PARTS, Figures
 from meshscope.analysis.noise import t_quantile
 from meshscope.analysis.sameness import is_one
+from meshscope.analysis.simulation import predicted
 from meshscope.analysis.work_changes import WorkChange, names_differ, work_changes
 from meshscope.units import counted, milliseconds
 
@@ -90,7 +91,7 @@ def change(a: Sequence[Figures], b: Sequence[Figures]) -> Change:
         b_title=b[0].title,
         verdict=found.verdict,
         why=found.why,
-        quantities=_quantities(a, b, found, _refusal(a, b)),
+        quantities=_quantities(a, b, found, _refusal(a, b) or _unmeasured(a, b)),
         works=work_changes(a, b),
         profiled_steps=(_profiled(a), _profiled(b)),
         differs=likeness.changed(a, b),
@@ -122,8 +123,38 @@ class Judgement:
 def judgement(a: Sequence[Figures], b: Sequence[Figures], *, called: tuple[str, str] = ("A", "B")) -> Judgement:
     """The verdict on the step time alone; ``called`` is what the sides are called where the reason names one."""
     before, after, _ = sides(a, b)
-    why = _refusal(a, b) or likeness.unsure(before, after, called=called)
+    if not (why := _refusal(a, b)) and _are_predicted(a, b):
+        return _of_predictions(a, b)
+    why = why or likeness.unsure(before, after, called=called)
     return Judgement(None, UNSURE, why) if why else _judged(before, after, called)
+
+
+def _of_predictions(a: Sequence[Figures], b: Sequence[Figures]) -> Judgement:
+    """By the intervals of the predictions: apart, or nobody can say. No step was measured that could scatter."""
+    old, new = (_median([ns for run in side for ns in run.step_ns]) for side in (a, b))
+    (old_low, old_high), (new_low, new_high) = (_reach(side) for side in (a, b))
+    if not old_low or not new_low:
+        return Judgement(None, UNSURE, "both are simulated, and how far off a prediction may be is not told")
+    intervals = f"{predicted(old_low, old_high)} and {predicted(new_low, new_high)}"
+    step = Estimate(old, new, new / old - 1, math.nan, math.nan)
+    if new_low <= old_high and old_low <= new_high:
+        return Judgement(step, UNSURE, f"both are simulated, and what is predicted overlaps: {intervals}")
+    said = f"a step is predicted {_longer(step.change)} ({intervals}, 90 % each; nothing was measured)"
+    return Judgement(step, SLOWER if new > old else FASTER, said)
+
+
+def _unmeasured(a: Sequence[Figures], b: Sequence[Figures]) -> str:
+    """Why nothing but the step time of two predictions can be set against each other; "" where they were measured."""
+    return "both are simulated, and the prediction has no interval of it" if _are_predicted(a, b) else ""
+
+
+def _are_predicted(a: Sequence[Figures], b: Sequence[Figures]) -> bool:
+    return all(run.simulated_by for run in (*a, *b))
+
+
+def _reach(side: Sequence[Figures]) -> tuple[int, int]:
+    """Of several predictions of one thing all that any of them holds for possible."""
+    return min(run.predicted_ns[0] for run in side), max(run.predicted_ns[1] for run in side)
 
 
 def _refusal(a: Sequence[Figures], b: Sequence[Figures]) -> str:
@@ -262,6 +293,8 @@ def _profiled(side: Sequence[Figures]) -> int:
 
 
 def _basis(a: Side, b: Side, *, is_quiet: bool) -> tuple[str, ...]:
+    if _are_predicted(a.runs, b.runs):
+        return ("Both sides are simulated: predictions with their own intervals, and no step was measured.",)
     of = f"{_counts(a)} (A) and {_counts(b)} (B), unprofiled and past warm-up"
     said = f"Medians over {of}; {CONFIDENCE * 100:.0f} % intervals."
     quiet = "Only steps during which other programs left the cores alone are counted."

@@ -86,9 +86,18 @@ def comparison(runs: tuple[Run, ...]) -> Comparison:
     return Comparison(
         rows=rows,
         leader=_leader(sizes),
-        verdict=_of_attached(runs) or _verdict(sizes, collectives, tuple(row for row in rows if not row.is_ranked)),
+        verdict=_of_attached(runs) or _simulated(rows) + _verdict(sizes, collectives, _unranked(rows)),
         footnotes=footnotes(runs, rows),
     )
+
+
+def _unranked(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    return tuple(row for row in rows if not row.is_ranked)
+
+
+def _simulated(rows: tuple[Row, ...]) -> str:
+    """What a verdict on predictions alone begins with; beside what was measured no prediction is ranked."""
+    return "Simulated, not measured: " if rows and all(row.is_simulated for row in rows) else ""
 
 
 def _judged(ranked: tuple[_Ranked, ...]) -> _Judged:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from meshscope.analysis.simulation import SIMULATED, simulation_note
 from meshscope.analysis.waiting import Waiting, records_waits, waiting
 from meshscope.records import MemoryRecord, Record
 from meshscope.run import Run
@@ -12,14 +13,14 @@ Doubt = tuple[str, str]
 
 WAIT, WORLD, PEAK = "wait_ns", "world", "memory.peak_bytes"
 
-_FACTS = ("ranks", "rank order")
+_FACTS = ("ranks", "rank order", SIMULATED)
 """Doubts that are whole sentences."""
 
 
 def doubts(run: Run) -> tuple[Doubt, ...]:
     """The windows' own, in their order; what they cannot say of waiting alone is said for all ranks together."""
     found = waiting(run)
-    said: dict[Doubt, None] = {}
+    said: dict[Doubt, None] = {(SIMULATED, note): None for note in (simulation_note(run),) if note}
     for window in run.windows:
         for what, why in window.cannot_say:
             if what != WAIT or not found.spans:

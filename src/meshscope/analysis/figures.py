@@ -31,7 +31,8 @@ class Figures:
     one mean over ranks per profiled step. ``kinds`` names what each work is; ``works_left_ns`` is the time per step
     of the largest work that was left out. ``world`` is how many ranks the traces say the job has (0: untold), and
     ``seen_ranks`` are those that are here where they are not all. ``options`` and ``versions`` are text, to tell what
-    was changed. ``faults`` were put in on purpose.
+    was changed. ``faults`` were put in on purpose. ``simulated_by`` names what predicted a run that never ran, and
+    ``predicted_ns`` bounds 90 % of the steps that it expects (0: not told).
     """
 
     strategy: str
@@ -62,6 +63,8 @@ class Figures:
     world: int = 0
     seen_ranks: tuple[int, ...] = ()
     faults: tuple[str, ...] = ()
+    simulated_by: str = ""
+    predicted_ns: tuple[int, int] = (0, 0)
 
 
 def figures(run: Run) -> Figures:
@@ -106,6 +109,8 @@ def paced(run: Run) -> Figures:
         world=(world := max((window.world for window in run.windows), default=0)),
         seen_ranks=seen if len(seen := tuple(sorted({w.rank for w in run.windows}))) < world else (),
         faults=tuple(here.faults),
+        simulated_by=here.simulated.by if here.simulated else "",
+        predicted_ns=(here.simulated.step_low_ns, here.simulated.step_high_ns) if here.simulated else (0, 0),
     )
 
 

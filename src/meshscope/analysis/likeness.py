@@ -30,6 +30,9 @@ def other(a: Figures, b: Figures) -> str:
         del fields["number of ranks in the job"]  # says the same once more
     shape = {name: (a.options.get(name, ""), b.options.get(name, "")) for name in _SHAPE}
     apart = [f"{name} {values[0]} and {values[1]}" for name, values in shape.items() if _differ(values)]
+    drawn = [title for title, run in ((a.title, a), (b.title, b)) if run.simulated_by]
+    if len(drawn) == 1:
+        return f"{drawn[0]} is simulated and the other was measured: a prediction is no measurement to compare with"
     said = [f"other {name}: {values[0]} and {values[1]}" for name, values in fields.items() if _differ(values)]
     return "; ".join([*said, *([f"other model: {', '.join(apart)}"] if apart else [])])
 

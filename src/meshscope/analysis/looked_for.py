@@ -45,6 +45,7 @@ _SHARED = "CPU ranks share their cores, so what overlaps is the scheduler's choi
 _IN_LINE = "a stage of a pipeline waits for what the one before it computes"
 _UNLIKE = "stages of a pipeline have different work by design"
 _AT_ONCE = "most results are needed at once, as under tensor parallelism"
+_NEVER_RAN = "about a machine and what happened on it, and a simulated step ran on none"
 _UNCOUNTED = "CPU ranks of whose cores nothing is known, so what overlaps may be the scheduler's choice"
 
 
@@ -72,6 +73,8 @@ def _one(code: str, run: Run, *, is_found: bool) -> LookedFor:
     if is_found:
         return LookedFor(code, rule.title, FOUND)
     framework = run.experiment.framework
+    if run.is_simulated and not any(one.code == code and one.is_of_plan for one in rules()):
+        return LookedFor(code, rule.title, ELSEWHERE, _NEVER_RAN)
     if rule.framework and framework and framework != rule.framework:
         return LookedFor(code, rule.title, ELSEWHERE, f"{_FRAMEWORKS[rule.framework]} only")
     if why := rule.elsewhere(run):

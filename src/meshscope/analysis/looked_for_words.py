@@ -15,7 +15,8 @@ def headline(looked: Sequence[LookedFor]) -> str:
     # That what was read is whole can be said of anything.
     beyond = f" but {judged[0].title}" if judged else ""
     whys = dict.fromkeys(one.why for one in looked if one.state == UNTOLD)
-    return f"Nothing{beyond} could be judged: {'; '.join(whys) or 'nothing was read'}."
+    others = "nothing else that is looked for applies" if any(one.state == ELSEWHERE for one in looked) else ""
+    return f"Nothing{beyond} could be judged: {'; '.join(whys) or others or 'nothing was read'}."
 
 
 def counts(looked: Sequence[LookedFor]) -> str:

@@ -82,6 +82,11 @@ DEVICES = (
 )
 
 
+def named(name: str) -> Device | None:
+    """The product of exactly this ``name`` in the list."""
+    return next((known for known in DEVICES if known.name == name), None)
+
+
 def device(name: str) -> Device | None:
     """The product that a name means, such as ``NVIDIA A100-SXM4-80GB`` or ``TPU v5 lite``; None for an unknown one."""
     plain = re.sub(r"(?<=tpu)(?=v\d)|(?<=rtx)(?=\d)|[-_]", " ", name.lower())

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from meshscope.analysis.breakdown import Breakdown, combine, measure, per_step
 from meshscope.analysis.memory import memory
 from meshscope.analysis.progress import Progress, progress
+from meshscope.analysis.simulation import NOT_RANKED
 from meshscope.analysis.steps import Steps, steps
 from meshscope.run import Run
 from meshscope.units import ratio
@@ -33,7 +34,8 @@ class Row:
     another kind of device than the others (``not_ranked_why`` says so), for a baseline, for a run that failed or
     broke off, and without throughput. ``profiled_pairs`` counts the (rank, step) behind the shares: fewer than
     ``profiled_steps`` times ``profiled_ranks`` where a rank's file does not hold them all. ``shares_cores`` is as in
-    :func:`shares_cores`. ``global_batch`` is 0 where it was not recorded.
+    :func:`shares_cores`. ``global_batch`` is 0 where it was not recorded. ``is_simulated``: it was predicted and never
+    ran; it is not ranked beside what was measured.
     """
 
     strategy: str
@@ -68,6 +70,7 @@ class Row:
     ranks: int = 0
     global_batch: int = 0
     base_strategy: str = ""
+    is_simulated: bool = False
 
 
 def standing(runs: tuple[Run, ...]) -> tuple[Row, ...]:
@@ -75,7 +78,15 @@ def standing(runs: tuple[Run, ...]) -> tuple[Row, ...]:
     found = {run.path: steps(run) for run in runs}
     kind = _common_kind(runs)
     clean = any(not run.experiment.faults for run in runs if not run.experiment.is_baseline)
-    return tuple(_row(run, found[run.path], _single(run, runs, found), kind, has_clean=clean) for run in runs)
+    measured = any(not run.is_simulated for run in runs)
+    rows = (_row(run, found[run.path], _single(run, runs, found), kind, has_clean=clean) for run in runs)
+    return tuple(_apart(row) if row.is_simulated and measured else row for row in rows)
+
+
+def _apart(row: Row) -> Row:
+    """Of a simulated run beside measured ones: no figure of it is set against theirs."""
+    why = row.not_ranked_why if row.is_baseline else NOT_RANKED
+    return replace(row, is_ranked=False, not_ranked_why=why, speedup=math.nan, efficiency_frac=math.nan)
 
 
 def _row(run: Run, found: Steps, single: float, kind: str, *, has_clean: bool) -> Row:
@@ -121,6 +132,7 @@ def _row(run: Run, found: Steps, single: float, kind: str, *, has_clean: bool) -
         base_strategy=here.base_strategy,
         is_ranked=not why,
         not_ranked_why=why,
+        is_simulated=run.is_simulated,
     )
 
 
@@ -173,7 +185,8 @@ def baseline_of(run: Run, runs: tuple[Run, ...]) -> Run | None:
         is_same = other.experiment.framework == run.experiment.framework and device_kind(other) == device_kind(run)
         is_as_sound = other.experiment.faults in ([], run.experiment.faults)
         is_as_large = other.experiment.global_batch == run.experiment.global_batch
-        if other.experiment.is_baseline and is_same and is_as_sound and is_as_large:
+        is_as_real = other.is_simulated == run.is_simulated
+        if other.experiment.is_baseline and is_same and is_as_sound and is_as_large and is_as_real:
             return other
     return None
 

@@ -123,7 +123,7 @@ def steps(run: Run) -> Steps:
     compiles = _compiles(run.compiles, first_step=int(series.number[0]) if len(series.number) else 0)
     if not len(series.number):
         return Steps(planned=run.experiment.planned_steps, **compiles)
-    is_warm = _is_warm(series.number, run.compiles)
+    is_warm = _is_warm(series.number, run)
     duration_ns = series.duration_ns.astype(np.float64)
     measured = _is_measured(series, is_warm)
     median_ns = _median(duration_ns[measured])
@@ -133,10 +133,12 @@ def steps(run: Run) -> Steps:
         measured=int(measured.sum()),
         median_ns=median_ns,
         p95_ns=float(np.percentile(duration_ns[measured], 95)) if measured.any() else math.nan,
-        spread_ns=_spread(duration_ns[measured]),
+        spread_ns=math.nan if run.is_simulated else _spread(duration_ns[measured]),
         first_ns=float(duration_ns[0]) if series.number[0] == 0 else math.nan,
         samples_per_s=_median(series.samples[measured] / duration_ns[measured] * NS_PER_S),
-        samples_per_s_spread=_spread(series.samples[measured] / duration_ns[measured] * NS_PER_S),
+        samples_per_s_spread=math.nan
+        if run.is_simulated
+        else _spread(series.samples[measured] / duration_ns[measured] * NS_PER_S),
         tokens_per_s=_median(series.tokens[measured] / duration_ns[measured] * NS_PER_S),
         data_wait_frac=_mean(series.wait_frac[measured]),
         loss_last=float(series.loss[-1]),
@@ -155,7 +157,7 @@ def measured_steps(run: Run) -> Measured:
     series = _series(run.steps)
     if not len(series.number):
         return _chosen(series, np.empty(0, dtype=np.bool_))
-    return _chosen(series, _is_measured(series, _is_warm(series.number, run.compiles)))
+    return _chosen(series, _is_measured(series, _is_warm(series.number, run)))
 
 
 def profiled_steps(run: Run) -> Measured:
@@ -163,7 +165,7 @@ def profiled_steps(run: Run) -> Measured:
     series = _series(run.steps)
     if not len(series.number):
         return _chosen(series, np.empty(0, dtype=np.bool_))
-    return _chosen(series, series.is_profiled & _is_warm(series.number, run.compiles))
+    return _chosen(series, series.is_profiled & _is_warm(series.number, run))
 
 
 def finished_steps(run: Run) -> Measured:
@@ -298,9 +300,11 @@ def _known(counts: npt.NDArray[np.int64]) -> Floats:
     return np.where(counts >= 0, counts, math.nan)
 
 
-def _is_warm(number: npt.NDArray[np.int32], compiles: tuple[Compiled, ...]) -> npt.NDArray[np.bool_]:
-    """Past the first two steps, and no compilation under way."""
-    compiling = [entry.step for entry in compiles if entry.stage == "compile"]
+def _is_warm(number: npt.NDArray[np.int32], run: Run) -> npt.NDArray[np.bool_]:
+    """Past the first two steps, and no compilation under way. A simulated run has its one step, and no warm-up."""
+    if run.is_simulated:
+        return np.ones(len(number), dtype=np.bool_)
+    compiling = [entry.step for entry in run.compiles if entry.stage == "compile"]
     is_past: npt.NDArray[np.bool_] = number >= number[0] + WARM_UP_STEPS
     return is_past & ~np.isin(number, compiling)
 
@@ -337,7 +341,7 @@ def _profiling(run: Run, series: _Series, is_warm: npt.NDArray[np.bool_], median
         held[entry.first_step] = max(held.get(entry.first_step, 0), entry.start_cost_ns + entry.stop_ns)
     training_ns = int(series.end_ns.max() - series.start_ns.min())
     added_ns = max(0.0, float((profiled - median_ns).sum())) + sum(held.values())
-    is_known = not math.isnan(median_ns) and training_ns > 0
+    is_known = not math.isnan(median_ns) and training_ns > 0 and not run.is_simulated
     return {
         "profiled": len(profiled),
         "profiled_median_ns": profiled_ns,

@@ -10,6 +10,7 @@ import numpy as np
 from meshscope.analysis.because import because
 from meshscope.analysis.overlap import CollectiveOverlap
 from meshscope.analysis.settling import settling
+from meshscope.analysis.simulation import simulation_note
 from meshscope.analysis.standing import NO_STEP, NO_STEP_YET, Row
 from meshscope.analysis.winner import LEVEL, WON, Decision, nobody
 from meshscope.experiment import Experiment
@@ -71,6 +72,7 @@ def _nobody(apart: Sequence[Row]) -> str:
 def footnotes(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> tuple[str, ...]:
     """What the figures of the table stand on, most important first."""
     said = [
+        *_simulated(runs),
         _injected(runs),
         *map(_one_node, runs),
         _shared_cores(runs, rows),
@@ -84,6 +86,15 @@ def footnotes(runs: tuple[Run, ...], rows: tuple[Row, ...]) -> tuple[str, ...]:
     return tuple(
         note for note in (*said, *_stepless(rows), *_cut(runs), *_refused(runs), *_unread(runs), _dropped(rows)) if note
     )
+
+
+def _simulated(runs: tuple[Run, ...]) -> list[str]:
+    """Before anything else: what was predicted and never ran. What several have in common is said once."""
+    by_note: dict[str, list[str]] = {}
+    for run in runs:
+        if run.experiment.simulated is not None:
+            by_note.setdefault(simulation_note(run), []).append(run.name)
+    return [f"{_listed(names)}: {note}" for note, names in by_note.items()]
 
 
 def _injected(runs: tuple[Run, ...]) -> str:
@@ -171,14 +182,14 @@ def _on_cores(run: Run, row: Row, most: int) -> str:
 
 
 def _medians(rows: tuple[Row, ...]) -> str:
-    known = [f"{row.strategy} {row.measured_steps}" for row in rows if row.measured_steps]
+    known = [f"{row.strategy} {row.measured_steps}" for row in rows if row.measured_steps and not row.is_simulated]
     if not known:
         return ""
     return f"Rates and times are medians over unprofiled steps past warm-up ({', '.join(known)}); ± half the IQR."
 
 
 def _profiled(rows: tuple[Row, ...]) -> str:
-    known = [f"{row.strategy} {_pairs(row)}" for row in rows if row.profiled_steps]
+    known = [f"{row.strategy} {_pairs(row)}" for row in rows if row.profiled_steps and not row.is_simulated]
     return f"Shares are of the mean profiled step, over steps × ranks ({', '.join(known)})." if known else ""
 
 

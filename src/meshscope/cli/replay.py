@@ -42,13 +42,15 @@ def command(*, recordings: tuple[Path, ...], speed: float | None, headless: bool
 
 
 def _bundled() -> Path:
-    """The recording that comes with meshscope."""
+    """The recording that comes with meshscope: the one of what ran, where there are also simulated ones."""
     from meshscope.discovery import bundled
     from meshscope.errors import InputError
-    from meshscope.recording.layout import PLAN
+    from meshscope.recording.layout import PLAN, read_plan
 
     for plan in sorted(bundled("recordings").glob(f"*/{PLAN}")):
-        return plan.parent
+        found = read_plan(plan.parent)
+        if found is not None and not found.is_simulated:
+            return plan.parent
     raise InputError("This installation carries no recording.", hint="Make one: meshscope demo")
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from meshscope.cli import nodes
+from meshscope.cli.options import RUNS
 from meshscope.readers.kept import usual
 from meshscope.run import Gallery, Loading, Opening, trace_files
 from meshscope.ui import app, remembered
@@ -21,6 +22,7 @@ from meshscope.ui.options import Options
 
 if TYPE_CHECKING:
     from meshscope.analysis.pairing import Changes
+    from meshscope.ui.advise.form import Form
 
 
 def show_nodes(folders: Sequence[Path], **given: Any) -> None:
@@ -70,6 +72,13 @@ def opening(paths: Sequence[Path], *, jobs: int | None = None) -> Opening:
 def begin(places: tuple[Path, ...], **given: Any) -> None:
     """The start screen, and whatever was picked on it."""
     line = app.start(options=_options(**given), launcher=Bundled(), open_reel=Gallery, open_path=opened, places=places)
+    if line:
+        click.echo(line)
+
+
+def advise(form: Form, **given: Any) -> None:
+    """Ask which way to train until the user leaves, and print the line that stays in the shell."""
+    line = app.advise(form, options=_options(**given), places=RUNS)
     if line:
         click.echo(line)
 

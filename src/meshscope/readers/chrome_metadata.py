@@ -16,7 +16,7 @@ _PAIR = re.compile(r'"((?:[^"\\]|\\.){0,200})"\s*:\s*')
 _AFTER = re.compile(r"\s*(?:[,}]|\Z)")
 _TOP_LEVEL = (
     b"schemaVersion", b"traceEvents", b"deviceProperties", b"distributedInfo", b"baseTimeNanoseconds", b"traceName",
-    b"displayTimeUnit", b"trace_id", b"host_name", b"record_shapes",
+    b"displayTimeUnit", b"trace_id", b"host_name", b"record_shapes", b"simulated",
 )  # fmt: skip
 _HEAD_KEY = re.compile(rb'"(' + b"|".join(_TOP_LEVEL) + rb')"\s*:')
 

@@ -35,6 +35,9 @@ from meshscope.spans import Allocations, Counts, SpanTable, Window, span_table
 
 Ints = npt.NDArray[np.int64]
 
+SIMULATED = "simulated"
+"""The key in the head of a trace that was drawn from a prediction: an object with ``by``, or a text."""
+
 _STEP = re.compile(r"^ProfilerStep#([0-9]{1,9})$")
 _WHOLE = re.compile(r"^[0-9]{1,19}$")
 _JSON = re.compile(rb"\A(\xef\xbb\xbf)?\s*(\{\s*[\"{}]|\[\s*[{\]])")
@@ -130,6 +133,7 @@ def _window(path: Path, found: Columns, draft: _Draft, t0_unix_ns: int | None) -
         has_unix_time=is_absolute,
         host=host(found.metadata),
         process_groups=process_groups(found.metadata, found.group_ranks),
+        simulated_by=_simulated_by(found),
     )
 
 
@@ -148,6 +152,13 @@ def _zero(found: Columns, t0_unix_ns: int | None) -> tuple[int, bool]:
 def _base_ns(found: Columns) -> int:
     base = found.metadata.get("baseTimeNanoseconds", 0)
     return int(base) if isinstance(base, int | str) and _WHOLE.match(str(base)) else 0
+
+
+def _simulated_by(found: Columns) -> str:
+    """Whoever drew the trace says so; a claim without a name is one all the same."""
+    said = found.metadata.get(SIMULATED)
+    by = said.get("by") if isinstance(said, dict) else said
+    return (by if isinstance(by, str) and by else "an unnamed program") if said else ""
 
 
 def _rank(path: Path, found: Columns) -> tuple[int, str]:

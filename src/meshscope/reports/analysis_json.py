@@ -144,6 +144,8 @@ def _nature(run: Run) -> dict[str, Any]:
     if along := axes(run):
         said["axes"] = [asdict(axis) for axis in along]
     head = run.experiment
+    if head.simulated is not None:
+        said["simulated"] = msgspec.to_builtins(head.simulated)
     if head.strategy and not head.model and head.title and not head.is_attached:
         said["seen"] = {"strategy": head.seen or None, "title": head.title}
     if run.stacks:

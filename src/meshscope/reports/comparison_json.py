@@ -37,6 +37,7 @@ def _strategy(row: Row) -> dict[str, Any]:
         "is_baseline": row.is_baseline,
         "ranked": row.is_ranked,
         "not_ranked_why": row.not_ranked_why or None,
+        **({"simulated": True} if row.is_simulated else {}),
         "parallel_lines": row.parallel_lines,
         "shares": row.share,
     }

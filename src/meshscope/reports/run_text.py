@@ -15,6 +15,7 @@ from meshscope.analysis.memory import memory
 from meshscope.analysis.overlap import CollectiveOverlap, overlap
 from meshscope.analysis.progress import progress
 from meshscope.analysis.several_devices import several_devices
+from meshscope.analysis.simulation import MARK, SIMULATED, predicted, simulation_note
 from meshscope.analysis.standing import device_kind, shares
 from meshscope.analysis.steps import Steps, steps
 from meshscope.analysis.waiting_words import WAIT_WORDS, wait_name
@@ -48,14 +49,15 @@ def run_lines(run: Run) -> list[str]:
     """Lines of at most 80 characters (names of files may be longer)."""
     wait = wait_name(run)
     lines = wrapped(_title(run), indent="")
+    lines += wrapped(simulation_note(run), hanging="  ") if run.is_simulated else []
     lines += _rank_from(run)
     lines += findings_lines(run)
     lines += _split(breakdown(run), wait)
     lines += device_lines(several_devices(run))
-    lines += _collectives(overlap(run), wait)
+    lines += _collectives(overlap(run), wait, is_simulated=run.is_simulated)
     lines += axes_lines(axes(run), wait)
     lines += pipeline_lines(run)
-    lines += waiting_lines(run)
+    lines += [] if run.is_simulated else waiting_lines(run)
     lines += why_lines(run)
     lines += measured_lines(run)
     lines += traced_lines(run)
@@ -64,7 +66,7 @@ def run_lines(run: Run) -> list[str]:
     lines += flight_lines(run)
     lines += stack_lines(run)
     lines += sensor_lines(run)
-    lines += _steps(steps(run))
+    lines += _predicted_step(run, steps(run)) if run.is_simulated else _steps(steps(run))
     lines += efficiency_lines(efficiency(run))
     lines += _events(run)
     lines += _refused(run)
@@ -79,12 +81,15 @@ def _title(run: Run) -> str:
         kinds = dict.fromkeys(record.kind for record in run.records)
         return f"{run.path}: {', '.join(kinds)}{f', {_count(here.ranks)}' if here.ranks else ''}"
     if not here.strategy:
-        return f"{run.path}: {here.framework}, {_ranks(here.ranks, kind)}{_traced(run)}"
+        drawn = f" ({MARK})" if run.is_simulated else _traced(run)
+        return f"{run.path}: {here.framework}, {_ranks(here.ranks, kind)}{drawn}"
     step = f"step {state.step} of {state.planned}" if state.planned else f"step {state.step}"
     title = f": {here.title}" if here.title else ""
     if here.is_attached:
         return f"{here.strategy}{title} ({here.framework}, {_ranks(here.ranks, kind)}, {state.state})"
     ranks = _ranks(here.ranks, kind) + (f" on {' and '.join(here.hosts)}" if here.hosts else "")
+    if run.is_simulated:
+        return f"{here.strategy}{title} ({here.framework}, {ranks}, never run)"
     return f"{here.strategy}{title} ({here.framework}, {ranks}, {state.state}, {step})"
 
 
@@ -162,10 +167,11 @@ def _plural(word: str, values: Iterable[int]) -> str:
     return f"{word}s" if len(set(values)) > 1 else word
 
 
-def _collectives(found: tuple[CollectiveOverlap, ...], wait: str) -> list[str]:
+def _collectives(found: tuple[CollectiveOverlap, ...], wait: str, *, is_simulated: bool) -> list[str]:
     if not found:
         return []
-    of = "per profiled step and rank" if found[0].steps else "per rank, over whole windows"
+    how = "simulated" if is_simulated else "profiled"
+    of = f"per {how} step and rank" if found[0].steps else "per rank, over whole windows"
     rows = [
         (
             row.name,
@@ -179,12 +185,22 @@ def _collectives(found: tuple[CollectiveOverlap, ...], wait: str) -> list[str]:
         for row in found
     ]
     heading = ("collective", "calls", "ms", "hidden", "exposed ms", f"{wait} ms", "bytes")
-    counted_in = "the profiled steps" if found[0].steps else "whole windows"
+    counted_in = f"the {how} steps" if found[0].steps else "whole windows"
     lines = wrapped(
         f"collectives ({of}; hidden in % of their time; {wait}: {WAIT_WORDS[wait]}, hidden or not; calls in "
         f"{counted_in}, over all ranks):"
     )
     return [*lines, *table(heading, rows, indent="    ")]
+
+
+def _predicted_step(run: Run, found: Steps) -> list[str]:
+    here = run.experiment.simulated
+    said = f"the simulated step: {duration(found.median_ns)}"
+    if here is not None and here.step_low_ns:
+        said += f", {predicted(here.step_low_ns, here.step_high_ns)} to be expected (90 %)"
+    said += f"; {rate(found.samples_per_s)} samples/s"
+    said += "" if math.isnan(found.tokens_per_s) else f", {rate(found.tokens_per_s)} tokens/s"
+    return wrapped(said, hanging="  ") if found.count else []
 
 
 def _steps(found: Steps) -> list[str]:
@@ -257,4 +273,6 @@ def _unread(run: Run) -> list[str]:
 
 
 def _unsaid(run: Run) -> list[str]:
-    return [line for doubt in doubts(run) for line in wrapped(doubt_words(run, doubt), hanging="  ")]
+    # That it is simulated stands at the head.
+    said = [doubt for doubt in doubts(run) if doubt[0] != SIMULATED]
+    return [line for doubt in said for line in wrapped(doubt_words(run, doubt), hanging="  ")]

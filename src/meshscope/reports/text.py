@@ -14,6 +14,7 @@ from meshscope.reports.scaling_text import scaling_lines
 from meshscope.run import Run
 from meshscope.units import UNKNOWN, duration, milliseconds, percent, printable, rate, size
 
+_DRAWN_KEY = "exposed: share of the simulated step; peak: of the fullest rank. All of it is predicted."
 _KEY = "exposed: share of a profiled step; peak: of the fullest rank; profiler: its share of training time."
 _HEADING = ("strategy", "samples/s", "±", "ms/step", "×1", "exposed", "peak", "compile", "profiler")
 
@@ -39,7 +40,7 @@ def report(
 def _compared(found: Comparison) -> list[str]:
     lines = wrapped(found.verdict, indent="")
     lines += ["", *_table(found.rows)]
-    lines += wrapped(_KEY, indent="")
+    lines += wrapped(_DRAWN_KEY if all(row.is_simulated for row in found.rows) else _KEY, indent="")
     for row in found.rows:
         if row.progress.why:
             lines += wrapped(f"{row.strategy} {row.progress.state}: {row.progress.why}", indent="", hanging="  ")

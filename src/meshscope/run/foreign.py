@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from meshscope.experiment import Experiment
+from meshscope.experiment import Experiment, Simulation
 from meshscope.run.extras import Extras, with_records
 from meshscope.run.finding import Refusal, trace_files
 from meshscope.run.grouping import Filed, Group, together
@@ -100,12 +100,14 @@ def _common(files: list[Path]) -> Path:
 def _experiment(path: Path, windows: list[Window], t0_unix_ns: int) -> Experiment:
     """What is known of a run that nobody described."""
     kinds = {window.device_kind for window in windows} - {"none"}
+    drawn_by = next((window.simulated_by for window in windows if window.simulated_by), "")
     return Experiment(
         t0_unix_ns=t0_unix_ns,
         strategy="",
-        title=path.name,
+        title=f"{path.name} (simulated)" if drawn_by else path.name,
         framework=windows[0].framework,
         ranks=len(np.unique([window.rank for window in windows])),
         device_kind=min(kinds, default="none"),
         model="",
+        simulated=Simulation(by=drawn_by) if drawn_by else None,
     )

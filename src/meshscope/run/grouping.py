@@ -119,7 +119,7 @@ def _completed(groups: list[Group], *, names_agree: bool) -> list[Group]:
     windows = [window for group in groups for window in group.windows]
     if len(groups) < 2 or any(group.files[0].is_host or not group.windows for group in groups):
         return groups
-    worlds = {(window.framework, window.world) for window in windows}
+    worlds = {(window.framework, window.world, bool(window.simulated_by)) for window in windows}
     is_whole = len(worlds) == 1 and _is_every_rank(windows, windows[0].world)
     if not is_whole or not _are_different(groups) or not all(window.has_unix_time for window in windows):
         return groups
@@ -154,7 +154,7 @@ def _are_plainly_one(groups: list[Group]) -> bool:
     return (
         _are_different(groups)
         and not any(group.files[0].is_host for group in groups)
-        and len({(window.framework, window.world, window.has_unix_time) for window in windows}) == 1
+        and len({(w.framework, w.world, w.has_unix_time, bool(w.simulated_by)) for w in windows}) == 1
         and windows[0].has_unix_time
         and max(window.start_ns for window in windows) <= min(window.end_ns for window in windows)
     )
@@ -199,6 +199,8 @@ def _fits(a: Group, b: Group) -> bool:
     """Whether two groups are of one run by all that they say. Worlds that contradict each other are different runs."""
     one, other = a.files[0], b.files[0]
     if one.first.framework != other.first.framework or not _are_different([a, b]):
+        return False
+    if bool(one.first.simulated_by) != bool(other.first.simulated_by):
         return False
     if one.is_host or other.is_host:
         return one.is_host and other.is_host and is_one_session(a.files, b.files)

@@ -72,6 +72,11 @@ class Run:
         return self.experiment.strategy or self.experiment.title
 
     @property
+    def is_simulated(self) -> bool:
+        """Whether it was predicted, so that nothing of it was measured."""
+        return self.experiment.simulated is not None
+
+    @property
     def is_lost(self) -> bool:
         """Whether the recording broke off: it did not end, and nothing was written for too long."""
         return self.ended is None and self.now_ns - self.last_entry_ns >= SILENCE_NS

@@ -65,8 +65,8 @@ def _is_one_run(windows: Sequence[Window]) -> bool:
         return False
     if max(window.start_ns for window in windows) > min(window.end_ns for window in windows):
         return False
-    about = {(window.framework, window.world, _collectives(window)) for window in windows}
-    _, world, collectives = next(iter(about))
+    about = {(w.framework, w.world, bool(w.simulated_by), _collectives(w)) for w in windows}
+    _, world, _, collectives = next(iter(about))
     return len(about) == 1 and (bool(collectives) or world >= len(windows))
 
 

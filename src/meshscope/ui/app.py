@@ -22,10 +22,12 @@ from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.screen import Screen
 
+from meshscope.analysis.simulation import SIMULATED
 from meshscope.errors import MeshscopeError
 from meshscope.recording.clock import Clock
 from meshscope.run import Opening
 from meshscope.ui.commanding import Commanding
+from meshscope.ui.commands import Command
 from meshscope.ui.driver import TALKING, TerminalDriver
 from meshscope.ui.later import later
 from meshscope.ui.look import Depth, Look, is_served
@@ -36,10 +38,15 @@ from meshscope.units import printable
 
 if TYPE_CHECKING:
     from meshscope.analysis.pairing import Changes
+    from meshscope.ui.advise.form import Form
     from meshscope.ui.launching import Launcher
+    from meshscope.ui.screens.advise import Advise
     from meshscope.ui.screens.traces import Traces
 
 _SYSTEMS = {Depth.NONE: "standard", Depth.ANSI16: "standard", Depth.ANSI256: "256", Depth.TRUECOLOR: "truecolor"}
+RUNS = Path("meshscope-runs")
+"""Where recordings are written where nobody says where."""
+
 _PATIENCE_S = 3.0
 _GIVE_WAY_S = 0.001
 """How long a question in a thread may keep the interpreter: with Python's 5 ms a key waits several times as long."""
@@ -48,7 +55,7 @@ _YOUNG = 10_000
 """So many objects more than before have cycles looked for among them; with Python's 700 that is in every drawing."""
 
 # What a program that draws may have switched on; each is harmless where it is off.
-__all__ = ["MeshscopeApp", "Options", "compare", "open_traces", "run", "start", "watch"]
+__all__ = ["MeshscopeApp", "Options", "advise", "compare", "open_traces", "run", "start", "watch"]
 
 _RESTORE = "\x1b[<u" + "".join(f"\x1b[?{mode}l" for mode in (*TALKING, "1049")) + "\x1b[?7h\x1b[?25h\x1b[0m"
 
@@ -137,11 +144,28 @@ class MeshscopeApp(Commanding):
             playback.to_start()
         self.switch_screen(Watch(playback, self.options.look, fps=self.options.fps))
 
+    def action_advise(self) -> None:
+        """Ask which way to train, over what is shown now."""
+        screen = later(_advise, self.tell)
+        if screen is not None and not any(isinstance(one, screen) for one in self.screen_stack):
+            self.push_screen(screen(self.options.look, places=RUNS, is_first=False))
+
+    def commands(self) -> Iterator[Command]:
+        """What any screen offers, and the one screen that every other can be left for."""
+        yield from super().commands()
+        yield Command("Advise", "Which strategy for a model and a cluster; predicted, not measured", self.action_advise)
+
     def look_at_traces(self, opening: Opening) -> None:
         """Go on to the screen of traces that are opened by themselves."""
         screen = later(_traces, self.tell)
         if screen is not None:
             self.switch_screen(screen(opening, self.options.look, fps=self.options.fps))
+
+
+def _advise() -> type[Advise]:
+    from meshscope.ui.screens.advise import Advise
+
+    return Advise
 
 
 def _traces() -> type[Traces]:
@@ -171,7 +195,8 @@ def farewell(screen: Watch) -> str:
     folder = printable(str(screen.playback.folder))
     standing = screen.standing
     verdict = printable(standing.comparison.verdict) if standing is not None else ""
-    where = f"Still running: meshscope watch {folder}" if screen.playback.is_running else f"Recorded in {folder}"
+    kept = "Simulated" if screen.scene.overall_mark == SIMULATED else "Recorded"
+    where = f"Still running: meshscope watch {folder}" if screen.playback.is_running else f"{kept} in {folder}"
     return f"{verdict} {where}".strip()
 
 
@@ -230,6 +255,15 @@ def compare(found: Changes, *, options: Options) -> None:
     from meshscope.ui.screens.compare import Compare
 
     run(MeshscopeApp(options, lambda _: Compare(found, options.look)))
+
+
+def advise(form: Form, *, options: Options, places: Path) -> str:
+    """Ask which way to train until the user leaves; the line for the shell. ``places`` is where recordings go.
+
+    Raises like :func:`watch`.
+    """
+    screen = _advise()
+    return run(MeshscopeApp(options, lambda _: screen(options.look, form, places=places)))
 
 
 def run(app: MeshscopeApp) -> str:

@@ -30,7 +30,8 @@ _FORMULA = ("=", "+", "-", "@", "\t")
 class Subject:
     """What a sheet is of: a ``panel`` by its name and title, ``of`` a run ("" for all).
 
-    ``stands_on`` names steps or readings, ``caveat`` says what the numbers do not stand on yet.
+    ``stands_on`` names steps or readings, ``caveat`` says what the numbers do not stand on yet. ``mark`` is "" for what
+    ran; else it is part of the file's name, which is all that a table of plain rows says of itself.
     """
 
     panel: str
@@ -38,6 +39,7 @@ class Subject:
     of: str = ""
     stands_on: str = ""
     caveat: str = ""
+    mark: str = ""
 
 
 def as_csv(given: Sheet) -> str:
@@ -96,7 +98,8 @@ def as_tabs(given: Sheet) -> list[str]:
 def file_name(subject: Subject, kind: str, now_s: float | None = None) -> str:
     """``meshscope-split-ddp-20260131-120000.csv``."""
     at = time.strftime("%Y%m%d-%H%M%S", time.localtime(now_s))
-    of = re.sub(r"[^A-Za-z0-9._-]+", "-", subject.of).strip("-.")[:_LONGEST_NAME] or "all"
+    whose = subject.of if not subject.mark or subject.mark in subject.of else f"{subject.of or 'all'} {subject.mark}"
+    of = re.sub(r"[^A-Za-z0-9._-]+", "-", whose).strip("-.")[:_LONGEST_NAME] or "all"
     return f"meshscope-{subject.panel}-{of}-{at}.{kind}"
 
 

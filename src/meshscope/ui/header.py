@@ -43,7 +43,8 @@ def _said(scene: Scene, standing: Standing | None, width: int, room: int) -> lis
 
 
 def _title(scene: Scene) -> list[Piece]:
-    return [("meshscope", "accent"), ("   ", "text"), (printable(subject(scene)), "quiet")]
+    mark: list[Piece] = [(scene.overall_mark, "warn"), (" · ", "quiet")] if scene.overall_mark else []
+    return [("meshscope", "accent"), ("   ", "text"), *mark, (printable(subject(scene)), "quiet")]
 
 
 def subject(scene: Scene) -> str:

@@ -65,6 +65,9 @@ INKS: dict[str, Ink] = {
     "optimizer": Ink("#af87af", "#af87af", "magenta", dark_ground="#5f5f5f", light_ground="#ffd7ff"),
     "activations": Ink("#d7afd7", "#af87af", "magenta", dark_ground="#5f5f87", light_ground="#ffd7ff"),
     "temporaries": Ink("#af87af", "#875f87", "magenta"),
+    "logits": Ink("#d7afd7", "#875f87", "magenta", dark_ground="#5f0087", light_ground="#ffd7ff"),
+    "communication": Ink("#d7afd7", "#875f87", "magenta"),
+    "outside": Ink("#9e9e9e", "#6c6c6c"),
     "gauge": Ink("#87afaf", "#5f8787", "cyan"),
     "profiled": Ink("#d7af5f", "#af8700", "yellow"),
     # How late: the darker the cell the later, in one hue; the characters alone tell it too.
@@ -99,6 +102,9 @@ TEXTURES: dict[str, tuple[str, str]] = {
     "optimizer": ("≡", "+"),
     "activations": ("▄", "o"),
     "temporaries": ("▌", "*"),
+    "logits": ("▞", "$"),
+    "communication": ("┼", "~"),
+    "outside": ("▗", "_"),
 }
 
 HEAT: tuple[tuple[str, str], ...] = (("·", "."), ("░", ":"), ("▒", "+"), ("▓", "*"), ("█", "#"))
@@ -109,6 +115,8 @@ BESIDE = ("host", "launch", "mixed", "late", "data")
 """Time too, but not of a device at work: of another queue, of a path over ranks, of what an idle device waits for."""
 
 BYTES = ("parameters", "gradients", "optimizer", "activations", "temporaries")
+PREDICTED_BYTES = ("parameters", "gradients", "optimizer", "activations", "logits", "communication", "temporaries")
+"""What a forecast of memory tells apart; ``outside`` is what the process holds beside: slack, context, buffers."""
 
 
 def texture(meaning: str, look: Look) -> str:

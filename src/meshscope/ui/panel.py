@@ -21,7 +21,8 @@ class Frame:
     """What a drawing is made for. ``scroll`` counts lines back from the newest, ``selected`` is the name of a run,
     ``picked`` numbers what was chosen within the panel, ``turn`` counts how often it was turned.
 
-    ``caveat`` says what the answers do not stand on yet; it is shown with each of them.
+    ``caveat`` says what the answers do not stand on yet; it is shown with each of them. ``mark`` stands in the title:
+    that what is shown never ran.
     """
 
     width: int
@@ -33,6 +34,7 @@ class Frame:
     picked: int = 0
     turn: int = 0
     caveat: str = ""
+    mark: str = ""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from meshscope.analysis.simulation import SIMULATED, are_all_simulated, is_any_simulated
 from meshscope.experiment import Plan
 from meshscope.run import Run
 
@@ -82,6 +83,18 @@ class Scene:
     def caveat(self) -> str:
         """What is to be known of every answer about the run that is looked at."""
         return so_far(self.partial[self.selected]) if self.selected in self.partial else ""
+
+    @property
+    def mark(self) -> str:
+        """What stands in the title of every answer about the run that is looked at, where that never ran."""
+        return SIMULATED if self.run is not None and self.run.is_simulated else ""
+
+    @property
+    def overall_mark(self) -> str:
+        """The same for an answer about all runs together, whichever of them never ran."""
+        if are_all_simulated(self.runs):
+            return SIMULATED
+        return f"some {SIMULATED}" if is_any_simulated(self.runs) else ""
 
     def looking_at(self, strategy: str) -> Scene:
         return replace(self, selected=strategy)

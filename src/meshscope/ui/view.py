@@ -78,7 +78,7 @@ class PanelView(Canvas):
         return [lit(line, spot) if at == spot.line else line for at, line in enumerate(self._shown)]
 
     def _head(self, frame: Frame, page: str, of: str, *, is_focused: bool) -> list[Strip]:
-        key = (frame.width, frame.look, page, of, is_focused)
+        key = (frame.width, frame.look, page, of, is_focused, frame.mark)
         return self._kept(
             "head", key, lambda: [strip(self._title(frame, page, of, is_focused=is_focused), frame.width, frame.look)]
         )
@@ -95,7 +95,7 @@ class PanelView(Canvas):
 
     def _body(self, answered: Answered | None, frame: Frame) -> list[Strip]:
         """The drawing, kept until the answer or anything but the time changes."""
-        key = (answered, replace(frame, now_unix_ns=0, caveat=""))
+        key = (answered, replace(frame, now_unix_ns=0, caveat="", mark=""))
         return self._kept("body", key, lambda: self._draw(answered, frame))
 
     def _kept(self, part: str, key: Hashable, draw: Callable[[], list[Strip]]) -> list[Strip]:
@@ -123,6 +123,7 @@ class PanelView(Canvas):
     def _title(self, frame: Frame, page: str, of: str, *, is_focused: bool) -> list[Piece]:
         line: list[Piece] = [
             (f"{self.panel.sign} ", "key" if is_focused else "faint"),
+            *([(frame.mark, "warn"), (" · ", "faint")] if frame.mark else []),
             (self.panel.title, "accent" if is_focused else "strong"),
             (" ", "text"),
         ]

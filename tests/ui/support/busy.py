@@ -18,7 +18,7 @@ _asked: list[Panel] = []
 
 
 def _forever() -> None:
-    (folder,) = Path(bundled("recordings")).iterdir()
+    folder = Path(bundled("recordings")) / "tiny-4-cpu-ranks"
     while True:
         for run in Gallery(folder).at(2**62)[1]:
             waiting(run)

@@ -2,7 +2,8 @@
 
 A rule abstains where the data it needs is absent, and its thresholds stand in its docstring with their reasons: none
 of them fires on a healthy run. On CPU ranks that share their cores (``standing.shares_cores``) nothing is said of
-overlap.
+overlap. Of a simulated run only those are asked that are about the plan (``Rule.is_of_plan``): a machine that nobody
+used has no stragglers, no noise and no lost events.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ def rules() -> tuple[Rule, ...]:
 @per_run
 def findings(run: Run) -> tuple[Finding, ...]:
     """What spoils the result first, then by cost, then what costs no time that can be told."""
-    found = [finding for rule in rules() for finding in rule.question(run)]
+    asked = (rule for rule in rules() if rule.is_of_plan or not run.is_simulated)
+    found = [finding for rule in asked for finding in rule.question(run)]
     return tuple(sorted(found, key=_place))
 
 

@@ -76,4 +76,4 @@ def _lost(window: Window, waits: WindowWaits | None) -> Intervals:
     return gathered - window.spans.busy(Kind.COMPUTE) - waited(window, waits)
 
 
-FINDING = Rule("exposed-gathers", exposed_gathers)
+FINDING = Rule("exposed-gathers", exposed_gathers, is_of_plan=True)

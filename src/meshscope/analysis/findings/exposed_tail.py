@@ -107,4 +107,4 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 model.register_comm_hook(None, default_hooks.bf16_compress_hook)"""
 
 
-FINDING = Rule("exposed-tail", exposed_tail)
+FINDING = Rule("exposed-tail", exposed_tail, is_of_plan=True)

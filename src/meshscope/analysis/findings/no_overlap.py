@@ -106,4 +106,4 @@ def _calls(found: tuple[CollectiveOverlap, ...]) -> int:
     return sum(one.count for one in found)
 
 
-FINDING = Rule("no-overlap", no_overlap)
+FINDING = Rule("no-overlap", no_overlap, is_of_plan=True)

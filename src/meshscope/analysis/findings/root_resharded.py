@@ -61,4 +61,4 @@ def _lost(window: Window, waits: WindowWaits | None) -> Intervals:
     return gathered - window.spans.busy(Kind.COMPUTE) - waited(window, waits)
 
 
-FINDING = Rule("root-resharded", root_resharded)
+FINDING = Rule("root-resharded", root_resharded, is_of_plan=True)

@@ -49,10 +49,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class Rule:
-    """``question`` answers with no finding, one, or one for each thing that is so. It is pure and takes any run."""
+    """``question`` answers with no finding, one, or one for each thing that is so. It is pure and takes any run.
+
+    ``is_of_plan``: what it finds lies in the order and the size of the work, so that it can be found in a step that was
+    predicted. The other rules are about a machine and what happened on it.
+    """
 
     code: str
     question: Callable[[Run], tuple[Finding, ...]]
+    is_of_plan: bool = False
 
 
 @dataclass(frozen=True)

@@ -59,4 +59,4 @@ def _lost(window: Window, waits: WindowWaits | None) -> Intervals:
     return exposed - waited(window, waits)
 
 
-FINDING = Rule("synced-accumulation", synced_accumulation)
+FINDING = Rule("synced-accumulation", synced_accumulation, is_of_plan=True)

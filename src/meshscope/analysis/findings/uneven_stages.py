@@ -52,4 +52,4 @@ def _each(found: Pipeline) -> str:
     return f"{said}, {duration(least.compute_ns)}"
 
 
-FINDING = Rule("uneven-stages", uneven_stages)
+FINDING = Rule("uneven-stages", uneven_stages, is_of_plan=True)

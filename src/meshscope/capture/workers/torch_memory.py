@@ -22,7 +22,12 @@ def local(tensor: torch.Tensor) -> torch.Tensor:
 def storages(tensors: Iterable[torch.Tensor]) -> dict[int, int]:
     """Address → bytes of every storage under the tensors."""
     found = (local(tensor).untyped_storage() for tensor in tensors)
-    return {storage.data_ptr(): storage.nbytes() for storage in found}
+    return {address(storage): storage.nbytes() for storage in found}
+
+
+def address(storage: torch.UntypedStorage) -> int:
+    """Where a storage's bytes are, 0 where it has none; of one without data (a fake tensor's) what stands for it."""
+    return storage._cdata if storage.device.type == "meta" else storage.data_ptr()
 
 
 def parameter_bytes(module: torch.nn.Module) -> int:
@@ -46,7 +51,7 @@ def gradient_bytes(module: torch.nn.Module) -> int:
 def gradient_storages(module: torch.nn.Module) -> list[torch.UntypedStorage]:
     """The storages under the gradients that are alive now, each once."""
     found = (local(p.grad).untyped_storage() for p in module.parameters() if p.grad is not None)
-    return list({storage.data_ptr(): storage for storage in found}.values())
+    return list({address(storage): storage for storage in found}.values())
 
 
 def _bucket_bytes(module: torch.nn.Module) -> int:
@@ -97,13 +102,13 @@ class _Frame:
     is_root: bool
     parameters: dict[int, torch.UntypedStorage] | None = None
 
-    def holds(self, address: int) -> bool:
+    def holds(self, place: int) -> bool:
         if self.parameters is None:
             found = (local(p).untyped_storage() for p in self.module.parameters(recurse=self.is_root))
-            self.parameters = {storage.data_ptr(): storage for storage in found}
-        storage = self.parameters.get(address)
+            self.parameters = {address(storage): storage for storage in found}
+        storage = self.parameters.get(place)
         # FSDP frees a block's parameters while the root still runs, and an activation may come to lie in their place.
-        return storage is not None and storage.data_ptr() == address
+        return storage is not None and address(storage) == place
 
 
 class _Saved:
@@ -112,12 +117,12 @@ class _Saved:
     The tensor is autograd's own copy, without a history, so nothing here keeps a graph alive.
     """
 
-    def __init__(self, tensor: torch.Tensor, address: int, saved: SavedTensors) -> None:
-        self.tensor, self._address, self._saved = tensor, address, saved
-        saved.hold(address, local(tensor).untyped_storage().nbytes())
+    def __init__(self, tensor: torch.Tensor, place: int, saved: SavedTensors) -> None:
+        self.tensor, self._place, self._saved = tensor, place, saved
+        saved.hold(place, local(tensor).untyped_storage().nbytes())
 
     def __del__(self) -> None:
-        self._saved.drop(self._address)
+        self._saved.drop(self._place)
 
 
 @dataclass
@@ -134,17 +139,22 @@ class SavedTensors:
     _frames: list[_Frame] = field(default_factory=list)
     _contexts: ExitStack = field(default_factory=ExitStack)
 
-    def hold(self, address: int, size_bytes: int) -> None:
-        """One more saved tensor lies in the storage at ``address``; a storage counts once, as large as it is now."""
-        times, known_bytes = self._held.get(address, (0, 0))
-        self._held[address] = times + 1, max(known_bytes, size_bytes)
+    @property
+    def held(self) -> frozenset[int]:
+        """Addresses of the storages under what is kept at the moment."""
+        return frozenset(self._held)
+
+    def hold(self, place: int, size_bytes: int) -> None:
+        """One more saved tensor lies in the storage at ``place``; a storage counts once, as large as it is now."""
+        times, known_bytes = self._held.get(place, (0, 0))
+        self._held[place] = times + 1, max(known_bytes, size_bytes)
         self.alive_bytes += max(0, size_bytes - known_bytes)
         self.peak_bytes = max(self.peak_bytes, self.alive_bytes)
 
-    def drop(self, address: int) -> None:
-        times, known_bytes = self._held.pop(address)
+    def drop(self, place: int) -> None:
+        times, known_bytes = self._held.pop(place)
         if times > 1:
-            self._held[address] = times - 1, known_bytes
+            self._held[place] = times - 1, known_bytes
         else:
             self.alive_bytes -= known_bytes
 
@@ -168,10 +178,10 @@ class SavedTensors:
             self._frames.pop()
 
     def _pack(self, tensor: torch.Tensor) -> torch.Tensor | _Saved:
-        address = local(tensor).untyped_storage().data_ptr()
-        if not address or any(frame.holds(address) for frame in self._frames):
+        place = address(local(tensor).untyped_storage())
+        if not place or any(frame.holds(place) for frame in self._frames):
             return tensor
-        return _Saved(tensor, address, self)
+        return _Saved(tensor, place, self)
 
 
 def _unpack(packed: torch.Tensor | _Saved) -> torch.Tensor:

@@ -50,6 +50,7 @@ def question(scene: Scene) -> Pace:
     batch = float(run.experiment.global_batch) or math.nan
     throughput = np.divide(batch, seconds, out=np.full(len(seconds), math.nan), where=seconds > 0)
     of = f"{found.measured} of {counted(found.count, 'step')} measured" if found.count else ""
+    of = f"{counted(found.count, 'step')}, predicted" if found.count and run.is_simulated else of
     fresh = Fresh(of=of, cost_frac=found.profiler_cost_frac)
     return Pace(found, np.where(found.is_profiled, math.nan, throughput), fresh, _phase(run))
 

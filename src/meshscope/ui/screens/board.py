@@ -302,6 +302,7 @@ class Board(Screen[None]):
             picked=self._picks.get(view.panel.name, 0),
             turn=self._turns.get(view.panel.name, 0),
             caveat="" if view.panel.is_overall else self.scene.caveat,
+            mark=self.scene.overall_mark if view.panel.is_overall else self.scene.mark,
         )
         is_last = view.panel.name == list(self._placed.panels)[-1]
         page = f" page {self._placed.page + 1} of {self._placed.pages}" if self._placed.pages > 1 and is_last else ""

@@ -90,7 +90,9 @@ class Keeping(Jumping):
         answered = self._newest(panel.name)
         of = "" if panel.is_overall else self.scene.selected
         stands_on = panel.fresh(answered.answer).of if answered is not None else ""
-        subject = Subject(panel.name, panel.title, of, stands_on, "" if panel.is_overall else self.scene.caveat)
+        mark = self.scene.overall_mark if panel.is_overall else self.scene.mark
+        caveats = ("" if panel.is_overall else self.scene.caveat, mark)
+        subject = Subject(panel.name, panel.title, of, stands_on, "; ".join(filter(None, caveats)), mark)
         asked = Choosing(f"export {panel.title}", FORMATS, self.look)
         self.app.push_screen(asked, partial(self._export, given, subject))
 

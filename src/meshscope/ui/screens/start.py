@@ -52,6 +52,7 @@ _KEYS = (
     ("←→", "change", 2),
     ("tab", "look", 4),
     ("o", "open", 5),
+    ("a", "advise", 3),
     ("enter", "go", 0),
     ("?", "help", 0),
     ("q", "quit", 0),
@@ -65,6 +66,7 @@ _HELP = (
     ("tab", "to the recordings, and back"),
     ("enter", "start what is picked, or open the recording under the cursor"),
     ("o", "open a recording or native traces by their path"),
+    ("a", "advise: which strategy for a model and a cluster, predicted"),
     ("s", "save the screen as a picture or as plain text"),
     ("T", "light or dark"),
     ("ctrl+p", "all commands by name"),
@@ -90,6 +92,7 @@ class Start(Screen[None]):
         Binding("backspace,delete", "erase", show=False),
         Binding("enter", "go", show=False),
         Binding("o", "open_path", show=False),
+        Binding("a", "app.advise", show=False),
         Binding("s", "save", show=False),
         Binding("T", "app.turn_light", show=False),
         Binding("question_mark,f1", "help", show=False),
@@ -399,6 +402,8 @@ class Start(Screen[None]):
         is_here = number == self.form.recording
         when = (
             "bundled"
+            if shelved.is_bundled and not shelved.is_simulated
+            else "simulated"
             if shelved.is_bundled
             else time.strftime("%Y-%m-%d %H:%M", time.localtime(shelved.started_unix_ns / 1e9))
         )

@@ -22,7 +22,7 @@ from meshscope.units import counted
 class Answer:
     """``waiting`` are planned and have not started. ``notes`` say what the figures rest on, the most important first.
 
-    ``curves`` are those of a sweep. ``partial`` is as in the scene.
+    ``curves`` are those of a sweep. ``partial`` is as in the scene, ``mark`` as there for all runs together.
     """
 
     contenders: tuple[Contender, ...]
@@ -32,6 +32,7 @@ class Answer:
     subject: str
     curves: tuple[Curve, ...] = ()
     partial: dict[str, float] = field(default_factory=dict)
+    mark: str = ""
 
     def of(self, name: str) -> Contender | None:
         return next((one for one in self.contenders if one.name == name), None)
@@ -55,6 +56,7 @@ def question(scene: Scene) -> Answer:
         subject=header.subject(scene) if scene.is_recorded else counted(len(found), "run") + " of traces",
         curves=scaling(scene.runs, tuple(one.row for one in found)),
         partial=dict(scene.partial),
+        mark=scene.overall_mark,
     )
 
 

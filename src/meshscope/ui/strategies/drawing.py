@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from meshscope.analysis.simulation import SIMULATED
 from meshscope.ui.look import Look
 from meshscope.ui.marks.cells import Line, Piece, cells, cut, ends, named, wrapped
 from meshscope.ui.strategies import differing, rows, scaling
@@ -71,13 +72,16 @@ def drawn(
 
 
 def _title(answer: Answer, badge: Sequence[Piece], width: int) -> list[Piece]:
-    what: list[Piece] = [("meshscope  strategies", "accent"), ("   ", "text"), (printable(answer.subject), "quiet")]
+    mark: list[Piece] = [(answer.mark, "warn"), (" · ", "quiet")] if answer.mark else []
+    what: list[Piece] = [("meshscope  strategies", "accent"), ("   ", "text"), *mark]
+    what.append((printable(answer.subject), "quiet"))
     return ends(what, list(badge), width)
 
 
 def _verdict(answer: Answer, width: int) -> list[Line]:
     so_far = "So far: " if answer.partial else ""
-    text = printable(so_far + answer.winning.sentence)
+    drawn = "Simulated, not measured: " if answer.mark == SIMULATED else ""
+    text = printable(so_far + drawn + answer.winning.sentence)
     return [[(line, "strong")] for line in wrapped(text, width, 4)]
 
 
