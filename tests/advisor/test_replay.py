@@ -58,9 +58,7 @@ def test_a_lane_does_one_thing_at_a_time():
 
 SECONDS = st.floats(0.0, 10.0).map(lambda value: round(value, 3))
 PIECES = st.one_of(
-    st.builds(
-        compute, SECONDS, st.tuples(st.sampled_from(["gathered", "reduced", "layer"]), st.integers(0, 2))
-    ),
+    st.builds(compute, SECONDS, st.tuples(st.sampled_from(["gathered", "reduced", "layer"]), st.integers(0, 2))),
     st.builds(sent, SECONDS, st.tuples(st.sampled_from(["layer", "reduced"]), st.integers(0, 2))),
     st.builds(
         lambda seconds, wait: sent(seconds, wait, gives="reduced", lane="other"),

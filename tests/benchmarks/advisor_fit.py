@@ -61,6 +61,18 @@ class Case:
         stack, device = of(self.asked.candidate.stack).family, self.asked.cluster.device.family
         return [name.replace("device.*", f"device.{device}").replace("stack.*", f"stack.{stack}") for name in WIDTHS]
 
+    @property
+    def matters(self) -> set[str]:
+        """The constants that can change it at all."""
+        laid = self.asked.candidate
+        found = {"attention", "memory_bound", "tail_s"}
+        is_narrow = laid.numerics.compute in ("fp8", "fp4")
+        found |= {"narrow", "matmul"} if is_narrow else {"matmul"}
+        found |= {"rowwise"} if is_narrow and "row" in laid.numerics.name else set()
+        found |= {"mixture"} if self.asked.architecture.is_mixture else set()
+        found |= {"ring"} if laid.context > 1 else set()
+        return found | ({"collective", "jitter_frac", "contention"} if laid.devices > 1 else set())
+
     def predicted_s(self, fitted: Mapping[str, float]) -> float:
         return self.predicted(fitted).value
 
@@ -111,6 +123,8 @@ def linear(found: Sequence[Case], fitted: Mapping[str, float]) -> Linear:
         done: dict[str, float] = {}
         for name in case.names:
             constant = name.rpartition(".")[2]
+            if constant not in case.matters:
+                continue
             if constant not in done:
                 moved = dict(fitted) | {name: fitted.get(name, 1.0) * math.exp(STEP)}
                 done[constant] = (math.log(case.predicted_s(moved)) - base) / STEP

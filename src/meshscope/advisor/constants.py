@@ -32,11 +32,11 @@ class Passes:
     launches: int
 
 
-# Counted from the kernels of each kind of block, in elements of 2 bytes. An addition reads twice and writes (3). A fused
-# LayerNorm reads and writes (2). RMSNorm written out casts to fp32, squares, multiplies, casts back, scales (10 to 13);
-# rotary positions written out cast, multiply and cast back (8 to 10); SiLU and the product with the gate move 5, GELU 2.
-# Fused by hand: norm with the residual 4 to 5, positions 3, SwiGLU 3 to 4. Loss: eager casts the logits to fp32 and takes
-# a log-softmax (4 + 8 + 4 bytes, in each direction), fused kernels pass once or twice.
+# Counted from the kernels of each kind of block, in elements of 2 bytes. An addition reads twice and writes (3). A
+# LayerNorm in one kernel reads and writes (2). RMSNorm written out casts to fp32, squares, multiplies, casts back and
+# scales (10 to 13); rotary positions written out cast, multiply and cast back (8 to 10); SiLU and the product with the
+# gate move 5, GELU 2. Fused by hand: norm with the residual 4 to 5, positions 3, SwiGLU 3 to 4. Loss: eager casts the
+# logits to fp32 and takes a log-softmax (4 + 8 + 4 bytes, in each direction), fused kernels pass once or twice.
 PASSES = {
     "eager": Passes(11.0, 2.0, 2.0, 5.0, 8.0, 6.0, 8.0, 1.6, 20),
     "eager rms": Passes(24.0, 8.0, 2.0, 6.0, 8.0, 8.0, 8.0, 1.6, 40),
@@ -66,7 +66,7 @@ class Speed:
     memory_bound: float = 1.0
     collective: float = 1.0
     optimizer: float = 1.0
-    launch_s: float = 4e-6
+    launch_s: float = 7e-6
     contention: float = 1.1
     tail_s: float = 0.01
     jitter_frac: float = 0.004
@@ -83,7 +83,7 @@ PRIORS = {
     "memory_bound": 1.1,
     "collective": 1.0,
     "optimizer": 1.0,
-    "launch_s": 4e-6,
+    "launch_s": 7e-6,
     "contention": 1.1,
     "tail_s": 0.008,
     "jitter_frac": 0.004,
@@ -93,6 +93,7 @@ PRIORS = {
 _STACK_PRIORS = {
     # One program is one launch, and the next step's is queued before this one ends.
     "xla.tail_s": 0.25,
+    "xla.launch_s": 0.25,
 }
 
 ATTENTION = {
@@ -119,8 +120,9 @@ SPREAD_FRAC = {
 }
 """Half widths of intervals that 90 % of runs lie in, which add up as squares: of every step; of products in fp8 or
 fp4; of mixtures of experts; of software and of devices that nothing was fitted to; of what is exposed, times its share
-of the step. The first three are quantiles of the residuals of the fit (0.08 of dense models in 16 bits, 0.15 in fp8, 0.22 of
-mixtures), a little wider, as for sources that were left out of it (``tests/benchmarks/advisor.py`` prints both)."""
+of the step. The first three are quantiles of the residuals of the fit (0.08 of dense models in 16 bits, 0.15 in fp8,
+0.22 of mixtures), a little wider, as for sources that were left out of it (``tests/benchmarks/advisor.py`` prints
+both)."""
 
 
 def speed(stack: str, device: str, fitted: Mapping[str, float] = FITTED) -> Speed:
@@ -158,7 +160,7 @@ ASSUMED_SPREAD_FRAC = {
     "micro-batch": 0.08,
     "checkpointing": 0.1,
     "network": 0.1,
-    "virtual stages": 0.08,
+    "virtual stages": 0.1,
     "zero stage": 0.1,
     "precision": 0.2,
     "vocabulary": 0.05,

@@ -19,6 +19,7 @@ class Stack:
     hand: norms, activations, loss), ``compiled`` (a compiler fuses what is adjacent).
 
     ``hides_tensor_frac`` is the share of tensor-parallel communication that runs beside the products it belongs to;
+    ``copies_gathered``: gathered parameters are copied out of the buffer that they came in (FSDP2; DeepSpeed);
     ``sends_once_per_node``: a token goes to another node once, however many of its experts are there (DeepEP);
     ``drops_padding``: samples of about the same length are put together, so that little is padded. ``usual_*`` is what
     is assumed where a run does not say.
@@ -36,6 +37,7 @@ class Stack:
     is_overlapped: bool = True
     is_bucket_view: bool = False
     reduces_in_half: bool = False
+    copies_gathered: bool = False
     has_fused_optimizer: bool = False
     has_narrow_gradients: bool = False
     sends_once_per_node: bool = False
@@ -50,7 +52,13 @@ class Stack:
 _TORCH = Stack("torch", "torch", "torch", usual_zero_stage=0)
 _JAX = Stack("jax", "jax", "xla", fusion="compiled", is_compiled=True, usual_zero_stage=3, has_fused_optimizer=True)
 _TITAN = Stack(
-    "torchtitan", "torch", "fsdp2", selective_recompute_frac=0.5, has_fused_optimizer=True, usual_zero_stage=3
+    "torchtitan",
+    "torch",
+    "fsdp2",
+    copies_gathered=True,
+    selective_recompute_frac=0.5,
+    has_fused_optimizer=True,
+    usual_zero_stage=3,
 )
 _MEGATRON = Stack(
     "megatron",
@@ -58,6 +66,8 @@ _MEGATRON = Stack(
     "megatron",
     fusion="fused",
     is_megatron=True,
+    # Its switches for that are off unless they are given (Megatron-LM, arguments.py).
+    is_overlapped=False,
     has_fused_optimizer=True,
     usual_zero_stage=1,
 )
@@ -82,12 +92,13 @@ STACKS = {
         replace(_TITAN, name="torchtitan-compile", fusion="compiled", is_compiled=True),
         Stack("apex", "torch", "ngc", fusion="fused", has_fused_optimizer=True, is_flash=False,
               drops_padding=True),
-        Stack("deepspeed", "torch", "deepspeed", reduces_in_half=True, has_fused_optimizer=True, usual_zero_stage=3),
+        Stack("deepspeed", "torch", "deepspeed", copies_gathered=True, reduces_in_half=True, has_fused_optimizer=True,
+              usual_zero_stage=3),
         Stack("nanotron", "torch", "nanotron", fusion="fused", has_fused_optimizer=True, usual_zero_stage=1),
         _MEGATRON,
         _ENGINE,
-        replace(_ENGINE, name="megatron-overlap", hides_tensor_frac=_BUFFERED_FRAC),
-        replace(_ENGINE, name="megatron-nemo", hides_tensor_frac=_BUFFERED_FRAC,
+        replace(_ENGINE, name="megatron-overlap", is_overlapped=True, hides_tensor_frac=_BUFFERED_FRAC),
+        replace(_ENGINE, name="megatron-nemo", is_overlapped=True, hides_tensor_frac=_BUFFERED_FRAC,
                 has_narrow_gradients=True, sends_once_per_node=True),
         replace(_MEGATRON, name="megatron-2021", family="megatron-2021", is_flash=False, is_sequence_parallel=False,
                 is_overlapped=False, usual_zero_stage=0),
@@ -125,7 +136,7 @@ def stack(framework: str, notes: str = "", compiled: str = "", date: str = "", o
         name = "megatron-2021"
     if name == "megatron" and re.search(r"\bte\b|transformer.?engine", notes.lower()):
         name = "megatron-te"
-    if name == "megatron-te" and re.search(r"tp.?comm.?overlap", options.lower()):
+    if name == "megatron-te" and re.search(r"overlap", options.lower()):
         name = "megatron-overlap"
     if re.search(r"compile|inductor", compiled.lower()) and f"{name}-compile" in STACKS:
         name = f"{name}-compile"

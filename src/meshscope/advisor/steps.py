@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from meshscope.advisor.candidate import Candidate
-from meshscope.advisor.operations import Groups, Layer, Operation, Stage, groups
+from meshscope.advisor.operations import Groups, Layer, Stage, groups
 from meshscope.advisor.prices import Prices
 from meshscope.advisor.replay import COMPUTE, HOST, Piece, Repeat
 from meshscope.advisor.stacks import Stack
 
 _QUEUE = 1024
 """Kernels that wait on a stream before the host must: the depth of CUDA's launch queue."""
+
+_HOOKS = 20
+"""Launches' worth of the host's time for one collective of data parallelism: finding buffers, hooks, NCCL's call."""
 
 _FARTHEST = 10
 """Layers that the host runs ahead at most (a replay remembers no more)."""
@@ -35,8 +38,15 @@ class Step:
 
     @property
     def gathers(self) -> bool:
-        """Whether parameters are gathered as layers need them."""
-        return self.candidate.zero_stage >= 2 and self.candidate.sharded_over > 1
+        """Whether parameters are gathered as layers need them. Within a pipeline they are gathered once per step, and
+        gradients reduced once, as stages would otherwise do both for every micro-batch."""
+        laid = self.candidate
+        return laid.zero_stage >= 2 and laid.sharded_over > 1 and laid.pipeline == 1
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether gradients are reduced beside the backward pass, else once all of it is over."""
+        return self.gathers or self.candidate.is_overlapped
 
     # ---- communication of data parallelism
 
@@ -50,7 +60,8 @@ class Step:
     def sharded(self, kind: str, size_bytes: float, waits: Waits, gives: str) -> Piece:
         laid = self.candidate
         took_s = self.prices.collective_s(kind, size_bytes, laid.sharded_over, self.groups.shard)
-        return Piece("shard", took_s, kind, gives, "collective", waits, gives, size_bytes=size_bytes, group="shard")
+        return Piece("shard", took_s, kind, gives, "collective", waits, gives, self.prices.host_s(_HOOKS), size_bytes,
+                     "shard")  # fmt: skip
 
     def replicated(self, kind: str, size_bytes: float, waits: Waits) -> tuple[Piece, ...]:
         """All ranks that have the same, in buckets."""
@@ -60,8 +71,8 @@ class Step:
             return ()
         buckets = max(1.0, size_bytes / max(laid.bucket_bytes, 1)) if laid.bucket_bytes else 1.0
         took_s = buckets * self.prices.collective_s(kind, size_bytes / buckets, ranks, stride)
-        return (Piece("replicate", took_s, kind, "reduced", "collective", waits, "reduced", size_bytes=size_bytes,
-                      group="replicate"),)  # fmt: skip
+        return (Piece("replicate", took_s, kind, "reduced", "collective", waits, "reduced",
+                      self.prices.host_s(_HOOKS), size_bytes, "replicate"),)  # fmt: skip
 
     def reduce(self, layer: Layer) -> tuple[Piece, ...]:
         """Gradients of a layer, to whoever owns them."""
@@ -86,25 +97,27 @@ class Step:
 
     # ---- one micro-batch
 
-    def work(self, layer: Layer, phase: str, waits: Waits, more: tuple[Piece, ...] = ()) -> tuple[Piece, ...]:
+    def work(self, layer: Layer, phase: str, waits: Waits = ()) -> tuple[Piece, ...]:
         """A layer's own pieces; the first waits for its parameters, the last says that the layer is done."""
+        return self.issued(_waiting(self.priced(layer, phase), waits))
+
+    def priced(self, layer: Layer, phase: str) -> tuple[Piece, ...]:
+        """A layer's own pieces, and a mark that it is done."""
         operations = layer.forward if phase == "forward" else layer.backward
         pieces = self.prices.pieces(operations, phase, is_whole=self.is_whole)
         if not pieces:
-            return more
-        pieces[0] = replace(pieces[0], waits=(*pieces[0].waits, *waits))
-        mark = Piece(COMPUTE, 0.0, "", phase, "", ((pieces[-1].lane, 0),), "layer")
-        if sum(each.host_s for each in pieces) < sum(each.seconds for each in pieces):
-            # The host is ahead of the device all the while: nothing ever waits for it.
-            pieces = [replace(each, host_s=0.0) for each in pieces]
-            return (*pieces, *more, mark)
-        return (self.ahead(operations), *pieces, *more, mark)
+            return ()
+        return (*pieces, Piece(COMPUTE, 0.0, "", phase, "", ((pieces[-1].lane, 0),), "layer"))
 
-    def ahead(self, operations: tuple[Operation, ...]) -> Piece:
-        """The host waits until the queue has room."""
-        launches = sum(each.launches for each in operations if each.kind in ("matmul", "attention", "memory"))
-        depth = min(_FARTHEST, max(1, _QUEUE // max(launches, 1)))
-        return Piece(HOST, 0.0, "", waits=(("layer", depth),))
+    def issued(self, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
+        """As the host issues them. Where it needs less time than the device it is ahead all the while, and nothing ever
+        waits for it; else it runs ahead until the queue is full."""
+        host_s = sum(each.host_s for each in pieces)
+        if host_s < sum(each.seconds for each in pieces if each.lane == COMPUTE):
+            return tuple(replace(each, host_s=0.0) if each.host_s else each for each in pieces)
+        launches = host_s / max(self.prices.host_s(1), 1e-12)
+        depth = min(_FARTHEST, max(1, int(_QUEUE / max(launches, 1.0))))
+        return (Piece(HOST, 0.0, "", waits=(("layer", depth),)), *pieces)
 
     def forward(self) -> tuple[Piece | Repeat, ...]:
         stage = self.stage
@@ -118,14 +131,14 @@ class Step:
             following = runs[number + 1][0] if number + 1 < len(runs) else None
             body += self.run(layer, many, following, "forward")
         if stage.last is not None:
-            body += self.work(stage.last, "forward", ())
+            body += self.work(stage.last, "forward")
         return tuple(body)
 
     def backward(self, *, reduces: bool) -> tuple[Piece | Repeat, ...]:
         stage, regathers = self.stage, self.gathers and self.candidate.zero_stage == 3
         body: list[Piece | Repeat] = []
         if stage.last is not None:
-            body += self.work(stage.last, "backward", ())
+            body += self.work(stage.last, "backward")
         runs = stage.layers[::-1]
         if runs and regathers:
             body += self.gather(runs[0][0], (("layer", 1),))
@@ -133,10 +146,10 @@ class Step:
             following = runs[number + 1][0] if number + 1 < len(runs) else None
             body += self.run(layer, many, following, "backward", reduces=reduces)
         if stage.first is not None:
-            body += self.work(stage.first, "backward", ())
-            if reduces:
+            body += self.work(stage.first, "backward")
+            if reduces and self.overlaps:
                 body += self.reduce(_ends(stage))
-        elif stage.last is not None and reduces:
+        elif stage.last is not None and reduces and self.overlaps:
             body += self.reduce(stage.last)
         return tuple(body)
 
@@ -147,17 +160,13 @@ class Step:
         gathers = self.gathers and (phase == "forward" or self.candidate.zero_stage == 3)
         # The buffer of the layer before must be free before another is gathered into it.
         room: Waits = (("layer", max(0, self.candidate.prefetch - 1)),)
-        after = self.reduce(layer) if reduces else ()
-        inner = (
-            *(self.gather(layer, room) if gathers else ()),
-            *self.work(layer, phase, self.own(1, gathers=gathers)),
-            *after,
-        )
-        last = (
-            *(self.gather(following, room) if gathers and following is not None else ()),
-            *self.work(layer, phase, self.own(1 if following is not None else 0, gathers=gathers)),
-            *after,
-        )
+        after = self.reduce(layer) if reduces and self.overlaps else ()
+        own = self.priced(layer, phase)
+        ahead = self.gather(layer, room) if gathers else ()
+        inner = self.issued((*ahead, *_waiting(own, self.own(1, gathers=gathers)), *after))
+        ahead = self.gather(following, room) if gathers and following is not None else ()
+        lag = 1 if following is not None else 0
+        last = self.issued((*ahead, *_waiting(own, self.own(lag, gathers=gathers)), *after))
         return [Repeat(inner, many - 1), *last] if many > 1 else list(last)
 
     def own(self, lag: int, *, gathers: bool = True) -> Waits:
@@ -179,7 +188,7 @@ class Step:
             Piece(COMPUTE, prices.memory_s(clipped), "gradient norm", "step", "memory", waits, COMPUTE),
             Piece(COMPUTE, prices.memory_s(moved), "optimizer", "step", "memory", (), COMPUTE, prices.host_s(launches)),
         ]
-        if laid.zero_stage == 1 and laid.sharded_over > 1 and not self.is_gather_beside_forward:
+        if laid.zero_stage and laid.sharded_over > 1 and not (self.gathers or self.is_gather_beside_forward):
             size = self.stage.parameters * (numerics.cast_bytes or numerics.parameter_bytes)
             pieces.append(self.sharded("all_gather", size, ((COMPUTE, 0),), "gathered"))
         return tuple(pieces)
@@ -193,6 +202,12 @@ class Step:
     def expert_shards(self) -> float:
         laid = self.candidate
         return max(1.0, laid.sharded_over / laid.expert) if laid.zero_stage else 1.0
+
+
+def _waiting(pieces: tuple[Piece, ...], waits: Waits) -> tuple[Piece, ...]:
+    if not pieces or not waits:
+        return pieces
+    return (replace(pieces[0], waits=(*pieces[0].waits, *waits)), *pieces[1:])
 
 
 def _ends(stage: Stage) -> Layer:

@@ -95,7 +95,8 @@ def _single(step: Step) -> _Parts:
     each_reduces = step.gathers
     plain = Repeat((*step.forward(), *step.backward(reduces=each_reduces)), many - 1)
     last = (*step.forward(), *step.backward(reduces=True))
-    clocks = play(Repeat((plain, *last, *step.ending())), contention=contention(step.prices))
+    late = () if step.overlaps else left_to_reduce(step, 0.0)
+    clocks = play(Repeat((plain, *last, *late, *step.ending())), contention=contention(step.prices))
     return _parts(clocks, 1.0)
 
 
@@ -174,9 +175,9 @@ def left_to_reduce(step: Step, backward_s: float) -> tuple[Piece, ...]:
     for layer, many in layers:
         for piece in step.reduce(layer):
             seconds[piece.lane] = seconds.get(piece.lane, 0.0) + many * piece.seconds
-    beside = backward_s * 0.9 if step.candidate.is_overlapped and step.ran.is_overlapped else 0.0
+    beside = backward_s * 0.9 if step.overlaps else 0.0
     return tuple(
-        Piece(lane, max(0.1 * took, took - beside), "reduce", "reduced", "collective", (), "reduced")
+        Piece(lane, max(0.1 * took, took - beside), "reduce", "reduced", "collective", ((COMPUTE, 0),), "reduced")
         for lane, took in seconds.items()
     )
 
