@@ -103,8 +103,9 @@ def test_the_peak_is_the_profilers_but_for_what_gloo_keeps(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("ranks", [8, 64, 1024])
-def test_any_number_of_ranks_is_asked_about_in_a_minute_and_a_gigabyte(ranks: int) -> None:
+def test_any_number_of_ranks_is_asked_about_in_minutes_and_half_a_gigabyte(ranks: int) -> None:
     exact = exact_of("fsdp", ("--model", "tiny", "--batch", str(ranks)), ranks)
-    assert exact.seconds < 60
-    assert exact.worker_bytes < 2**30
-    assert sum(sent.count for sent in exact.collectives if sent.kind == "all_gather") >= 5
+    assert exact.seconds < 300
+    assert exact.worker_bytes < 2**29
+    # The blocks are gathered for the forward and the backward pass, the rest once.
+    assert sum(sent.count for sent in exact.collectives if sent.kind == "all_gather") == 2 * 4 + 1

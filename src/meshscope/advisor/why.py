@@ -159,7 +159,8 @@ def _fastest(advice: Advice, choice: Ranked) -> str:
 
 def _perhaps(advice: Advice, choice: Ranked) -> str:
     """What would be surely faster, if only it fitted."""
-    near = min(advice.close, key=lambda each: each.step_s, default=None)
+    likely = (each for each in advice.close if each.memory.used.value <= each.memory.limit_bytes)
+    near = min(likely, key=lambda each: each.step_s, default=None)
     if near is None or near.step_s * (1 + AS_FAST_FRAC) > choice.step_s:
         return ""
     gain = percent(1 - ratio(near.step_s, choice.step_s))

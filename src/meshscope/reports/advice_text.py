@@ -28,7 +28,8 @@ from meshscope.units import (
     time_unit,
 )
 
-_WIDE = 132
+_WIDEST = 200
+"""A table of all columns is read across: it uses more of a wide terminal than sentences do."""
 _LONG_NS = 10 * NS_PER_S
 """Steps as long as this are told in seconds, shorter ones in milliseconds."""
 _MOST_REFUSED = 6
@@ -96,9 +97,10 @@ def _candidates(found: Answer, top: int) -> list[str]:
     one = [_first(found, number, each, times) for number, each in rows]
     other = [_second(number, each, times, sizes) for number, each in rows]
     close = next((at for at, (number, _) in enumerate(rows) if number > len(found.advice.ranked)), len(rows))
-    if room(_WIDE) >= _WIDE:
-        joined = [(*left, *right[1:]) for left, right in zip(one, other, strict=True)]
-        return [*_parted(table((*first, *second[1:]), joined, indent=""), close), *_legend(rows), ""]
+    joined = [(*left, *right[1:]) for left, right in zip(one, other, strict=True)]
+    across = table((*first, *second[1:]), joined, indent="")
+    if max(map(len, across)) <= room(_WIDEST):
+        return [*_parted(across, close), *_legend(rows), ""]
     upper, lower = table(first, one, indent=""), table(second, other, indent="")
     return [*_parted(upper, close), *_legend(rows), "", *_parted(lower, close), ""]
 

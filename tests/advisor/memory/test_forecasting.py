@@ -143,6 +143,7 @@ def test_the_arithmetic_is_spelled_out_and_adds_up() -> None:
 def test_a_rank_on_a_cpu_has_no_slack_and_no_context_but_its_process() -> None:
     found = memory(SMALL, replace(DDP, replicate=4, micro_batch=1), cluster("4xcpu"))
     assert found.reserved.value == found.allocated.value
+    assert "workspace" not in " ".join(term.name for term in terms(SMALL, DDP, cluster("8xcpu")))
     assert (found.used.value - found.reserved.value) / GIB == pytest.approx(0.36)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from meshscope.advisor.candidate import Candidate
 from meshscope.advisor.cluster import Cluster
 from meshscope.advisor.figures import Figure, Source
@@ -10,9 +12,17 @@ from meshscope.advisor.memory import constants
 from meshscope.advisor.memory.constants import GIB, Bounds
 from meshscope.advisor.memory.parts import said, summed
 from meshscope.advisor.memory.peak import Peak
+from meshscope.advisor.memory.temporaries import WORKSPACE
 
 _GROWING = ("megatron", "nemo", "titan")
 """Stacks whose recipes let segments grow (``expandable_segments``), or allocate large buffers once."""
+
+
+def on_device(found: Peak, cluster: Cluster) -> Peak:
+    """Without what only a GPU needs where there is none."""
+    if not (_is_host(cluster) or _is_tpu(cluster)):
+        return found
+    return replace(found, parts=tuple(part for part in found.parts if part.name != WORKSPACE))
 
 
 def beyond(allocated: Figure, found: Peak, candidate: Candidate, cluster: Cluster) -> tuple[Term, ...]:

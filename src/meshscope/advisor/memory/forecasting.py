@@ -8,7 +8,7 @@ from meshscope.advisor.cluster import Cluster
 from meshscope.advisor.coverage import NotCovered
 from meshscope.advisor.figures import Figure
 from meshscope.advisor.forecast import MemoryForecast, Term
-from meshscope.advisor.memory.device import beyond, fit, limit_bytes, outside, together
+from meshscope.advisor.memory.device import beyond, fit, limit_bytes, on_device, outside, together
 from meshscope.advisor.memory.parts import CATEGORIES, total
 from meshscope.advisor.memory.peak import Peak, peak
 from meshscope.advisor.memory.place import places
@@ -27,7 +27,7 @@ _SAID = {
 
 def memory(architecture: Architecture, candidate: Candidate, cluster: Cluster) -> MemoryForecast:
     """At the peak, of the device that needs most. Raises NotCovered where the layout cannot be."""
-    found = _peak(architecture, candidate)
+    found = _peak(architecture, candidate, cluster)
     categories: dict[str, Figure] = {
         name: total((part for part in found.parts if part.category == name), name) for name in CATEGORIES
     }
@@ -42,7 +42,7 @@ def memory(architecture: Architecture, candidate: Candidate, cluster: Cluster) -
 def terms(architecture: Architecture, candidate: Candidate, cluster: Cluster) -> tuple[Term, ...]:
     """The arithmetic in the order of `CATEGORIES`, each part as ``category: part``; their sum ``allocated``; what the
     allocator holds beyond and ``reserved``; what is outside of it and ``used``. Raises as `memory` does."""
-    found = _peak(architecture, candidate)
+    found = _peak(architecture, candidate, cluster)
     allocated = _allocated(found)
     held, apart = beyond(allocated, found, candidate, cluster), outside(candidate, cluster)
     reserved = together(allocated, held, _RESERVED)
@@ -56,9 +56,9 @@ def terms(architecture: Architecture, candidate: Candidate, cluster: Cluster) ->
     )  # fmt: skip
 
 
-def _peak(architecture: Architecture, candidate: Candidate) -> Peak:
+def _peak(architecture: Architecture, candidate: Candidate, cluster: Cluster) -> Peak:
     _check(architecture, candidate)
-    return peak(places(architecture, candidate))
+    return on_device(peak(places(architecture, candidate)), cluster)
 
 
 def _allocated(found: Peak) -> Figure:

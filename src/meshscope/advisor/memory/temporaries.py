@@ -9,6 +9,9 @@ from meshscope.advisor.memory.parts import Part, number, said
 from meshscope.advisor.memory.place import Place
 from meshscope.advisor.memory.state import Moment, divided
 
+WORKSPACE = "matrix products' workspace"
+"""The part's name: of a GPU only."""
+
 
 def temporaries(place: Place, moment: Moment) -> tuple[Part, ...]:
     """Of one device at one moment."""
@@ -23,7 +26,7 @@ def temporaries(place: Place, moment: Moment) -> tuple[Part, ...]:
 def _workspace(place: Place) -> Part:
     many = WORKSPACES_OF_MEGATRON if place.own.stands_in_gradients else WORKSPACES
     words = f"{many} of {said(WORKSPACE_BYTES)}"
-    return Part("temporaries", "matrix products' workspace", many * WORKSPACE_BYTES, words, 0.2, 2.0)
+    return Part("temporaries", WORKSPACE, many * WORKSPACE_BYTES, words, 0.2, 2.0)
 
 
 def _stand_ins(place: Place, moment: Moment) -> list[Part]:
@@ -93,11 +96,12 @@ def _weights_in_fp8(place: Place) -> list[Part]:
 
 
 def _step(place: Place) -> list[Part]:
-    """torch's optimizers over lists of tensors make one temporary as large as a moment; fused ones none.
+    """torch's Adam over lists of tensors makes one temporary as large as a moment. Fused ones make none, nor do those
+    that go parameter by parameter.
     SOURCE: torch/optim/adamw.py, ``_multi_tensor_adamw``."""
     if is_megatron(place.candidate):
         return _gradients_in_fp32(place)
-    if not place.candidate.numerics.optimizer_bytes:
+    if place.candidate.optimizer.lower() not in ("adamw", "adam"):
         return []
     each = place.candidate.numerics.optimizer_bytes / 2
     size = each * divided(place, is_sharded=place.candidate.zero_stage >= 1)
