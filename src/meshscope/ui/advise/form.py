@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from meshscope.advisor.multipliers import NEUTRAL, Multipliers
 from meshscope.advisor.numerics import NUMERICS
@@ -93,7 +94,8 @@ def _scaled(text: str, by: int) -> str:
 
 
 def _with(form: Form, text: str) -> Form:
-    return replace(form, **{form.at: text})
+    changed: dict[str, Any] = {form.at: text}
+    return replace(form, **changed)
 
 
 def question(form: Form) -> Posed:
