@@ -23,6 +23,7 @@ from meshscope.advisor.layouts import Layout, layout
 from meshscope.advisor.machines import machine
 from meshscope.advisor.memory import memory
 from meshscope.advisor.precisions import precision
+from meshscope.advisor.remarks import remarked
 from meshscope.advisor.stacks import Stack, of, stack
 
 MEASURED = (
@@ -70,7 +71,7 @@ def published(row: Row, folder: Path | None = None) -> Published:
     model = _architecture(row, assumed)
     laid = layout(row, ran, assumed)
     cluster = machine(row, laid.devices, assumed, folder)
-    candidate = _candidate(row, ran, laid, model, assumed)
+    candidate = remarked(_candidate(row, ran, laid, model, assumed), row)
     if "checkpointing" in assumed:
         candidate = _kept_as_fits(model, candidate, cluster)
     if candidate.devices != cluster.devices:

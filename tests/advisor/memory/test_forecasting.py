@@ -125,11 +125,33 @@ def test_jax_has_three_quarters_of_a_gpu_unless_told_otherwise() -> None:
 
 def test_the_arithmetic_is_spelled_out_and_adds_up() -> None:
     said = terms(LLAMA, FSDP, cluster("8xH100"))
-    by_name = {term.name: term for term in said}
-    assert by_name["parameters: trained copy"].arithmetic == "4 B × 8.03 B parameters / 8 ranks = 3.74 GiB"
-    parts = sum(term.figure.value * term.times for term in said if ":" in term.name)
-    assert by_name["allocated"].figure.value == pytest.approx(parts)
+    names = [term.name for term in said]
+    assert said[0].arithmetic == "4 B × 8.03 B parameters / 8 ranks = 3.74 GiB"
     assert all(term.arithmetic for term in said)
+    running = 0.0
+    for term in said:
+        if term.name in ("allocated", "reserved", "used"):
+            assert term.figure.value == pytest.approx(running)
+        else:
+            running += term.figure.value
+    assert names[-1] == "used"
+    # Streams of their own held the sharded gradients and the tables as they were received.
+    for part in ("gradients, accumulated", "communication, root group as received"):
+        assert f"held, not used: {part}" in names
+
+
+def test_a_rank_on_a_cpu_has_no_slack_and_no_context_but_its_process() -> None:
+    found = memory(SMALL, replace(DDP, replicate=4, micro_batch=1), cluster("4xcpu"))
+    assert found.reserved.value == found.allocated.value
+    assert "workspace" not in " ".join(term.name for term in terms(SMALL, DDP, cluster("8xcpu")))
+    assert (found.used.value - found.reserved.value) / GIB == pytest.approx(0.36)
+
+
+def test_a_tpu_has_neither_slack_nor_context() -> None:
+    jax = Candidate("", "jax", "maxtext", 2048, 1, numerics("bf16-mixed"), shard=8, zero_stage=3, checkpointing="full")
+    found = memory(SMALL, jax, cluster("8xTPUv5e"))
+    assert found.reserved.value == found.allocated.value
+    assert "NCCL" not in " ".join(term.name for term in terms(SMALL, jax, cluster("8xTPUv5e")))
 
 
 def test_experts_that_do_not_spread_are_refused() -> None:

@@ -49,12 +49,18 @@ def test_reserved_memory_is_counted_to_four_percent(rows: list[dict[str, str]]) 
     assert max(errors) <= 0.04
 
 
+@pytest.mark.slow
 def test_no_run_that_fsdp_finished_is_said_not_to_fit(rows: list[dict[str, str]]) -> None:
     """MosaicML took the largest micro-batch that fits: the verdicts may be close, and half of them are."""
+    sources = ("llm-foundry", "torchtitan-2412", "torchtitan-2024", "torchtitan-asynctp")
+    on_fewest = {}
+    for row in sorted(rows, key=lambda row: float(row["n_gpus"] or 0)):
+        tokens = float(row["micro_batch_per_dp_rank"] or 0) * float(row["seq_len"] or 0)
+        if row["source_key"] in sources:
+            on_fewest.setdefault((row["model"], row["gpu"], row["act_ckpt"], tokens), row)
     verdicts = []
-    for row in rows:
-        if row["source_key"] in ("llm-foundry", "torchtitan-2412", "torchtitan-2024", "torchtitan-asynctp"):
-            asked = published(row)
-            verdicts.append(memory(asked.architecture, asked.candidate, asked.cluster).fit)
-    assert len(verdicts) > 200
+    for row in on_fewest.values():
+        asked = published(row)
+        verdicts.append(memory(asked.architecture, asked.candidate, asked.cluster).fit)
+    assert len(verdicts) > 30
     assert Fit.DOES_NOT not in verdicts

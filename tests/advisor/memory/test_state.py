@@ -8,6 +8,7 @@ import pytest
 
 from meshscope.advisor.architecture import Architecture
 from meshscope.advisor.candidate import Candidate, Numerics
+from meshscope.advisor.coverage import NotCovered
 from meshscope.advisor.memory.place import places
 from meshscope.advisor.memory.state import state
 
@@ -86,3 +87,8 @@ def test_gradients_appear_at_the_end_of_backward_unless_earlier_micro_batches_le
         sum(part.size_bytes for part in state(place, "loss") if part.category == "gradients") for place in (once, twice)
     ]
     assert made == [0, 4 * MODEL.parameters]
+
+
+def test_an_optimizer_that_nobody_counted_is_refused() -> None:
+    with pytest.raises(NotCovered, match="what shampoo keeps per parameter is not known"):
+        per_parameter(replace(over(0, 1, FULL), optimizer="shampoo"))

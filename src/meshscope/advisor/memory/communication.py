@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from meshscope.advisor.memory.constants import DEEPSPEED_BUCKET, DEEPSPEED_LIVE
 from meshscope.advisor.memory.habits import is_deepspeed, is_megatron
 from meshscope.advisor.memory.parts import Part, number, said
 from meshscope.advisor.memory.place import Place
 from meshscope.advisor.memory.state import Moment, parameters_are_sharded
-
-_DEEPSPEED_LIVE = 1e9
-"""``stage3_max_live_parameters`` (deepspeed.ai, docs/config-json, ZeRO options)."""
-_DEEPSPEED_BUCKET = 5e8
-"""Elements of ``reduce_bucket_size``, ``allgather_bucket_size`` and ``stage3_prefetch_bucket_size`` (same page)."""
 
 
 def communication(place: Place, moment: Moment) -> tuple[Part, ...]:
@@ -87,7 +83,7 @@ def _all_gathered(place: Place) -> Part:
 
 def _layers_gathered(place: Place, moment: Moment) -> tuple[Part, ...]:
     """One layer in use, and ``prefetch`` more on their way. In the loss the last layer may still lie there."""
-    each, ahead = gathered_bytes(place), place.candidate.prefetch
+    each, ahead = gathered_bytes(place), place.candidate.prefetch + _freed_late(place)
     layer = each * place.share.layer
     words = f"{each:g} B × {number(place.share.layer)}"
     coming = Part("communication", "layers on their way", layer * ahead, f"{ahead} × {words} = {said(layer * ahead)}",
@@ -96,6 +92,12 @@ def _layers_gathered(place: Place, moment: Moment) -> tuple[Part, ...]:
         return (coming,)
     in_use = Part("communication", "gathered layer", layer, f"{words} = {said(layer)}", 0.0, 2.0)
     return (in_use,) if moment == "loss" else (in_use, coming)
+
+
+def _freed_late(place: Place) -> int:
+    """The first FSDP lets the allocator find out when another stream is done with a layer: one more lies there.
+    SOURCE: torchtitan docs/fsdp.md."""
+    return 1 if any(name in place.candidate.stack for name in ("fsdp1", "composer")) else 0
 
 
 def _root_gathered(place: Place, moment: Moment) -> tuple[Part, ...]:
@@ -134,11 +136,11 @@ def _deepspeed(place: Place, moment: Moment) -> tuple[Part, ...]:
         return ()
     each = min(2.0, place.candidate.numerics.parameter_bytes)
     if place.candidate.zero_stage < 3:
-        size = 2 * each * min(_DEEPSPEED_BUCKET, place.share.all)
+        size = 2 * each * min(DEEPSPEED_BUCKET, place.share.all)
         words = f"two buckets of at most 5e8 elements × {each:g} B = {said(size)}"
         return (Part("communication", "DeepSpeed's buckets", size, words, 0.2, 1.6),)
-    live = each * min(_DEEPSPEED_LIVE, place.share.all)
-    bucket = each * min(_DEEPSPEED_BUCKET, place.share.all)
+    live = each * min(DEEPSPEED_LIVE, place.share.all)
+    bucket = each * min(DEEPSPEED_BUCKET, place.share.all)
     words = f"at most 1e9 live parameters × {each:g} B = {said(live)}"
     return (
         Part("communication", "live parameters", live, words, 0.3, 1.2),
