@@ -13,6 +13,7 @@ READS = """
 import meshscope.readers, meshscope.run, meshscope.reports.text, meshscope.reports.analysis_json
 import meshscope.analysis.comparison, meshscope.analysis.collectives, meshscope.analysis.devices
 import meshscope.analysis.pairing, meshscope.reports.change_text, meshscope.reports.baseline
+import meshscope.advisor.answer, meshscope.advisor.planned, meshscope.advisor.against, meshscope.reports.advice_text
 meshscope.readers.readers()
 """
 

@@ -46,6 +46,8 @@ def test_the_wheel_carries_workloads_and_recordings(wheel: Path) -> None:
     for part in ("workloads/torch_ddp.py", "workloads/options.py", "workloads/models/", "recordings/"):
         assert any(name.startswith(f"meshscope/_bundled/{part}") for name in names), part
     assert "meshscope/capture/hook/sitecustomize.py" in names
+    for table in ("hardware/nvidia.toml", "hardware/links.toml", "sweeps.toml", "collectives.toml", "matmul.toml"):
+        assert f"meshscope/advisor/data/{table}" in names, table
     assert not [name for name in names if "/tests/" in name or name.endswith((".pyc", ".part"))]
 
 

@@ -69,6 +69,7 @@ class Options:
     )  # fmt: skip
     sync_every_micro_batch: bool = _option("DDP: average gradients after each micro-batch, not once", default=False)
     reshard: bool = _option("FSDP: free a block's gathered parameters after its forward pass", default=True)
+    prefetch: int = _option("FSDP2: blocks gathered ahead of the one that runs", default=1)
     replicas: int = _option("FSDP: groups of ranks that each hold the whole model; above 1 it is HSDP", default=1)
     tensor: int = _option("tp, fsdp-tp: ranks that share each layer; tp takes all", default=1)
     context: int = _option("cp: ranks that share each sequence; cp takes all", default=1)

@@ -68,6 +68,10 @@ def train(options: Options, watch: Watch) -> list[float]:
         fully_shard(unit, mesh=mesh, mp_policy=policy, reshard_after_forward=options.reshard)  # parallel
     # What no unit holds is needed from the start of the backward pass on, so it stays gathered.
     fully_shard(model, mesh=mesh, mp_policy=policy, reshard_after_forward=False)  # parallel
+    blocks = units(model, options)  # parallel
+    for place, unit in enumerate(blocks if options.prefetch > 1 else ()):  # parallel
+        unit.set_modules_to_forward_prefetch(blocks[place + 1 : place + 1 + options.prefetch])  # parallel
+        unit.set_modules_to_backward_prefetch(blocks[max(place - options.prefetch, 0) : place][::-1])  # parallel
     fused = device.type == "cuda"
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, betas=(0.9, 0.95), weight_decay=0.1, fused=fused)
     faults = TorchFaults(options, model, device)

@@ -11,8 +11,10 @@ import numpy as np
 from meshscope.advisor.cells import text
 from meshscope.advisor.constants import speed
 from meshscope.advisor.coverage import NotCovered
+from meshscope.advisor.figures import Figure
 from meshscope.advisor.multipliers import NEUTRAL
 from meshscope.advisor.plausibility import is_impossible, measured_step_s
+from meshscope.advisor.predictions import widened
 from meshscope.advisor.published import Published, published
 from meshscope.advisor.stacks import of
 from meshscope.advisor.timing import forecast_of
@@ -21,13 +23,14 @@ from meshscope.advisor.timing import forecast_of
 WIDTHS = {
     "all.jitter_frac": 0.5,
     "all.contention": 0.1,
-    "all.tail_s": 1.0,
+    "all.tail_s": 0.4,
     "all.matmul": 0.2,
     "all.attention": 0.2,
     "all.memory_bound": 0.3,
     "all.collective": 0.15,
     "all.rowwise": 0.3,
     "all.mixture": 0.3,
+    "all.ring": 0.15,
     "device.*.matmul": 0.1,
     "device.*.narrow": 0.2,
     "device.*.attention": 0.3,
@@ -36,8 +39,8 @@ WIDTHS = {
     "stack.*.attention": 0.2,
     "stack.*.memory_bound": 0.2,
     "stack.*.narrow": 0.1,
-    "stack.*.collective": 0.2,
-    "stack.*.tail_s": 1.0,
+    "stack.*.collective": 0.12,
+    "stack.*.tail_s": 0.5,
 }
 STEP = 0.05
 FARTHEST = 0.4
@@ -58,11 +61,26 @@ class Case:
         stack, device = of(self.asked.candidate.stack).family, self.asked.cluster.device.family
         return [name.replace("device.*", f"device.{device}").replace("stack.*", f"stack.{stack}") for name in WIDTHS]
 
+    @property
+    def matters(self) -> set[str]:
+        """The constants that can change it at all."""
+        laid = self.asked.candidate
+        found = {"attention", "memory_bound", "tail_s"}
+        is_narrow = laid.numerics.compute in ("fp8", "fp4")
+        found |= {"narrow", "matmul"} if is_narrow else {"matmul"}
+        found |= {"rowwise"} if is_narrow and "row" in laid.numerics.name else set()
+        found |= {"mixture"} if self.asked.architecture.is_mixture else set()
+        found |= {"ring"} if laid.context > 1 else set()
+        return found | ({"collective", "jitter_frac", "contention"} if laid.devices > 1 else set())
+
     def predicted_s(self, fitted: Mapping[str, float]) -> float:
+        return self.predicted(fitted).value
+
+    def predicted(self, fitted: Mapping[str, float]) -> Figure:
         asked = self.asked
         known = speed(of(asked.candidate.stack).family, asked.cluster.device.family, fitted)
         found = forecast_of(asked.architecture, asked.candidate, asked.cluster, NEUTRAL, known)
-        return found.step_s.value
+        return widened(found.step_s, asked.assumed)
 
 
 def cases(rows: Sequence[Mapping[str, str]], splits: Sequence[str]) -> list[Case]:
@@ -105,6 +123,8 @@ def linear(found: Sequence[Case], fitted: Mapping[str, float]) -> Linear:
         done: dict[str, float] = {}
         for name in case.names:
             constant = name.rpartition(".")[2]
+            if constant not in case.matters:
+                continue
             if constant not in done:
                 moved = dict(fitted) | {name: fitted.get(name, 1.0) * math.exp(STEP)}
                 done[constant] = (math.log(case.predicted_s(moved)) - base) / STEP
@@ -147,19 +167,22 @@ def fit(
 
 @dataclass(frozen=True)
 class LeftOut:
-    """The constants without a source, and its rows' errors by them (predicted over measured, minus 1)."""
+    """Predictions of a source's rows by ``fitted``: the constants that the other sources give."""
 
     fitted: dict[str, float]
-    off: list[float]
+    predicted: list[tuple[Case, Figure]]
 
 
 def left_out(found: Sequence[Case], at: Linear, fitted: Mapping[str, float]) -> dict[str, LeftOut]:
-    """Per source."""
+    """Per source. A family of software or devices that only this source has goes without constants of its own."""
     answer = {}
     for source in dict.fromkeys(case.asked.source for case in found):
-        without = solved(at, fitted, np.array([case.asked.source != source for case in found]))
+        others = [case for case in found if case.asked.source != source]
+        taught = {name for case in others for name in case.names}
+        every = solved(at, fitted, np.array([case.asked.source != source for case in found]))
+        without = {name: value for name, value in every.items() if name in taught}
         own = [case for case in found if case.asked.source == source]
-        answer[source] = LeftOut(without, [case.predicted_s(without) / case.measured_s - 1 for case in own])
+        answer[source] = LeftOut(without, [(case, case.predicted(without)) for case in own])
     return answer
 
 

@@ -25,6 +25,7 @@ CHANGES = st.fixed_dictionaries(
         "precision": st.sampled_from(["fp32", "bf16"]),
         "checkpoint_activations": st.booleans(),
         "reshard": st.booleans(),
+        "prefetch": st.integers(1, 8),
         "experts": st.integers(1, 64),
         "image": st.integers(8, 512),
         "data": st.sampled_from(["synthetic", "text", "digits"]),

@@ -103,6 +103,7 @@ MATRIX = [
     *((script, 2, flags) for script in PARALLEL for flags in VARIANTS),
     *((script, 4, ()) for script in PARALLEL),
     *((script, 2, ("--no-reshard",)) for script in ("torch_fsdp", "torch_fsdp1")),
+    ("torch_fsdp", 2, ("--prefetch", "2", "--layers", "4")),
     *(("torch_tp", 4, ("--tensor", "2", *flags)) for flags in (*VARIANTS, ("--no-reshard",))),
     *(("torch_ddp", 2, (flag, "--accumulate", "2")) for flag in ("--no-bucket-view", "--sync-every-micro-batch")),
     *(("torch_ddp", 2, ("--static-graph", *flags)) for flags in (VARIANTS[0], VARIANTS[2])),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from meshscope.advisor.cluster import Cluster
@@ -21,7 +20,7 @@ COMPUTE, EXPOSED, IDLE = "compute", "exposed communication", "idle"
 WITH_BUBBLE = "bubble and exposed communication"
 
 _MEMORY = ("parameters", "gradients", "optimizer")
-"""Categories that are there all the time: of others a forecast says what is held at the peak, a measurement the most."""
+"""Categories that are there all the time: of others a forecast says what the peak holds, a measurement the most."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ def against(run: Run, cluster: Cluster | None = None, multipliers: Multipliers =
         step=found.time.step_s if found.time and measured.steps else None,
         terms=_terms(found.time, measured, asked) if found.time and measured.is_profiled else (),
         collectives=_collectives(found.time, measured) if found.time and measured.is_profiled else (),
-        memory=_memory(found.memory, measured) if found.memory else (),
+        memory=_memory(found.memory, measured, asked) if found.memory else (),
         peak=found.memory.allocated if found.memory else None,
         cannot_say=tuple(told),
     )
@@ -155,10 +154,10 @@ def _add(row: list[float], at: int, seconds: float, times: float) -> None:
     row[at + 2] += times
 
 
-def _memory(told: MemoryForecast, measured: Readings) -> tuple[Side, ...]:
-    categories: Mapping[str, Figure] = told.categories
-    return tuple(
-        Side(name, categories[name].value, measured.memory.get(name, math.nan))
-        for name in _MEMORY
-        if name in categories
-    )
+def _memory(told: MemoryForecast, measured: Readings, asked: Asked) -> tuple[Side, ...]:
+    """What is held is measured by whose tensors it is: DDP's buckets hold gradients, beside these or in their place."""
+    held = {name: figure.value for name, figure in told.categories.items()}
+    laid = asked.candidate
+    if laid.zero_stage < 2 and laid.data > 1 and laid.framework == "torch" and "gradients" in held:
+        held["gradients"] += held.get("communication", 0.0)
+    return tuple(Side(name, held[name], measured.memory.get(name, math.nan)) for name in _MEMORY if name in held)

@@ -148,6 +148,8 @@ def _flags(model: str, candidate: Candidate, strategy: str) -> list[str]:
         flags.append("--bucket-view" if candidate.is_bucket_view else "--no-bucket-view")
     if strategy in ("fsdp", "hsdp", "fsdp-tp"):
         flags.append("--reshard" if candidate.reshards and candidate.zero_stage == 3 else "--no-reshard")
+    if strategy in ("fsdp", "hsdp"):
+        flags += ["--prefetch", str(max(1, candidate.prefetch))]
     if strategy == "hsdp":
         flags += ["--replicas", str(candidate.replicate)]
     if strategy in ("fsdp-tp", "pjit-2d"):

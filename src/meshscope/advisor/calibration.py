@@ -13,7 +13,7 @@ from meshscope.advisor.cpu_ranks import is_cpu
 from meshscope.advisor.cpu_steps import CpuStep, cpu_step
 from meshscope.advisor.fitting import Fitted, Observed, fitted
 from meshscope.advisor.multipliers import Multipliers, Provenance
-from meshscope.advisor.readings import ATTENTION, MATMUL, MEMORY_BOUND, Readings, readings
+from meshscope.advisor.readings import ATTENTION, CLASSES, MATMUL, MEMORY_BOUND, Readings, readings
 from meshscope.advisor.recorded import Asked, recorded
 from meshscope.advisor.timing import timing
 from meshscope.analysis.phase_names import BACKWARD, FORWARD, OPTIMIZER
@@ -31,10 +31,11 @@ PRIORS = {
 }  # fmt: skip
 """Of accelerators, whose cost tables are of the same product."""
 
-_OTHER_FRAC = 0.05
+_OTHER_FRAC, _OTHER_CPU_FRAC = 0.05, 0.1
 """What a prediction of another strategy is off even where the recording itself is met: its own operators were not
-measured."""
+measured, and on a CPU there are more of them."""
 _SHORT_FRAC = 0.02
+_MOVED = 0.05
 _LEAST_SHARE = 0.01
 """Of a step: parts below this tell more of the clock than of the machine."""
 
@@ -56,16 +57,21 @@ def calibration(run: Run, cluster: Cluster) -> Calibration:
         raise NotCovered("it has no step past warm-up that no profiler touched")
     if not measured.is_profiled:
         raise NotCovered("no step of it was profiled, so nothing says what it is made of")
-    found = _on_cpu(asked, measured, cluster) if is_cpu(cluster) else _on_devices(asked, measured, cluster)
+    found = factors(asked, measured, cluster)
     told = Provenance(
         recording=run.name,
         made_at=_made_at(run),
         machine=run.experiment.host or cluster.device.name,
         strategy=run.experiment.base_strategy,
         steps=measured.steps,
-        residual_frac=_residual_frac(found, measured),
+        residual_frac=_residual_frac(found, measured, _OTHER_CPU_FRAC if is_cpu(cluster) else _OTHER_FRAC),
     )
     return Calibration(replace(found.multipliers, provenance=told), asked, measured, found.residuals)
+
+
+def factors(asked: Asked, measured: Readings, cluster: Cluster) -> Fitted:
+    """The most likely ones for what was measured. Raises NotCovered for a question that the model does not cover."""
+    return _on_cpu(asked, measured, cluster) if is_cpu(cluster) else _on_devices(asked, measured, cluster)
 
 
 def _made_at(run: Run) -> str:
@@ -74,11 +80,11 @@ def _made_at(run: Run) -> str:
     return datetime.fromtimestamp(run.experiment.t0_unix_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def _residual_frac(found: Fitted, measured: Readings) -> float:
+def _residual_frac(found: Fitted, measured: Readings, other_frac: float) -> float:
     """Half of what 90 % of the recording's own steps spread, what the fit leaves of the step, and what other strategies
     are off beyond that; independent, so their squares add up."""
     spread = (measured.high_s - measured.low_s) / 2 / measured.step_s
-    parts = (spread, found.residuals.get("step", 0.0), _OTHER_FRAC)
+    parts = (spread, found.residuals.get("step", 0.0), other_frac)
     return math.sqrt(sum(part**2 for part in parts))
 
 
@@ -144,9 +150,12 @@ def _cpu_observed(measured: Readings) -> tuple[Observed, ...]:
 
 
 def _on_devices(asked: Asked, measured: Readings, cluster: Cluster) -> Fitted:
+    alone = _by_class(asked, cluster)
+
     def predict(multipliers: Multipliers) -> Mapping[str, float]:
         told = timing(asked.architecture, asked.candidate, cluster, multipliers)
-        return {
+        classes = {name: seconds * multipliers.factors[name] for name, seconds in alone.items()}
+        return classes | {
             "step": told.step_s.value,
             "compute": told.compute_s,
             "exposed": told.exposed_s,
@@ -157,8 +166,19 @@ def _on_devices(asked: Asked, measured: Readings, cluster: Cluster) -> Fitted:
     parts = (
         Observed("step", measured.step_s, _SHORT_FRAC),
         Observed("compute", measured.compute_s, 0.05),
+        *(Observed(name, measured.seconds(name), 0.1) for name in alone),
         Observed("exposed", measured.exposed_s, 0.2),
         Observed("hidden", measured.hidden_s, 0.2),
         Observed("idle", measured.idle_s, 0.3),
     )
     return fitted(predict, tuple(one for one in parts if one.seconds > _LEAST_SHARE * measured.step_s), PRIORS)
+
+
+def _by_class(asked: Asked, cluster: Cluster) -> dict[str, float]:
+    """Predicted seconds of compute by what bounds them, each as far as its factor moves all compute."""
+    found = {}
+    for name in CLASSES:
+        changed = [Multipliers(**{name: factor}) for factor in (1 + _MOVED, 1 - _MOVED)]  # type: ignore[arg-type]
+        slow, quick = (timing(asked.architecture, asked.candidate, cluster, one).compute_s for one in changed)
+        found[name] = max(0.0, (slow - quick) / 2 / _MOVED)
+    return found

@@ -39,7 +39,8 @@ class Link:
     ``torus`` (``axes`` of them, closed into rings in multiples of ``ring``) or ``network`` (between nodes; messages
     reach ``efficiency`` of the rate). Switches that reduce (``has_multicast``) do so from ``multicast_from`` ranks on.
     A message of ``half_bytes`` takes twice the time that the rate alone would ask for; how fast that fades with size is
-    ``power``: see `costs.curve`.
+    ``power``: see `costs.within`. ``step_s`` is a step within a node on a ring over this network; over more than
+    ``tree_nodes`` nodes (0: any) all is sent around the ring.
     """
 
     name: str
@@ -55,6 +56,8 @@ class Link:
     multicast_from: int = 0
     half_bytes: float = 0.0
     power: float = 1.0
+    step_s: float = 0.0
+    tree_nodes: int = 0
 
 
 @dataclass(frozen=True)

@@ -39,8 +39,9 @@ class CpuCosts:
     def parts(self, work: Work) -> dict[str, float]:
         """Seconds by what bounds them."""
         m, slow = self.multipliers, self.slowdown
+        weights_s = m.step_tail * work.weight_bytes / self.bytes_per_s
         return {
-            "matmul": slow * m.matmul * work.flop / self.flop_per_s,
+            "matmul": slow * (m.matmul * work.flop / self.flop_per_s + weights_s),
             "attention": slow * m.attention * work.attention_flop / (_ATTENTION_FRAC * self.flop_per_s),
             "memory_bound": slow * m.memory_bound * work.moved_bytes / self.bytes_per_s,
             "stream": slow * m.step_tail * work.streamed_bytes / self.bytes_per_s,

@@ -52,6 +52,8 @@ def cpu_step(model: Architecture, asked: Candidate, costs: CpuCosts) -> CpuStep:
         raise NotCovered("XLA's programs on a CPU are not modelled: its compiler fuses and schedules as it likes")
     if asked.is_compiled or model.is_mixture:
         raise NotCovered("compiled models and mixtures of experts are not modelled on CPU ranks")
+    if asked.checkpointing == "selective":
+        raise NotCovered("selective checkpointing is not modelled on CPU ranks")
     if asked.tensor > 1 or asked.context > 1:
         raise NotCovered("tensor and context parallelism are not modelled on CPU ranks")
     if asked.pipeline > 1:
@@ -87,10 +89,9 @@ def backward_pieces(model: Architecture, asked: Candidate) -> list[tuple[Work, f
     return [*pieces, (cpu_work.first_backward(model, tokens), ends_bytes)]
 
 
-def tensors(model: Architecture, blocks: int | None = None) -> float:
+def tensors(model: Architecture) -> float:
     """Of parameters."""
-    own = cpu_work.TENSORS_PER_BLOCK * (model.layers if blocks is None else blocks)
-    return own + cpu_work.TENSORS_AT_ENDS
+    return cpu_work.TENSORS_PER_BLOCK * model.layers + cpu_work.TENSORS_AT_ENDS
 
 
 def _micro_batches(model: Architecture, asked: Candidate) -> list[Phased]:
@@ -157,54 +158,67 @@ def _sharded(model: Architecture, asked: Candidate, costs: CpuCosts) -> CpuStep:
 
 
 def _pipelined(model: Architecture, asked: Candidate, costs: CpuCosts) -> CpuStep:
-    """Stages of whole blocks; the token table is on the first and the last, which add up its gradient at the end."""
-    if asked.virtual > 1 or asked.data > 1:
-        raise NotCovered("interleaved pipelines and pipelines beside data parallelism are not modelled on CPU ranks")
-    stages, count = asked.pipeline, asked.accumulate
-    ahead, back = zip(*(_stage(model, asked, stage) for stage in range(stages)), strict=True)
+    """Stretches of whole blocks; the token table is in the first and the last, which add up its gradient at the end."""
+    if asked.data > 1 or (asked.virtual > 1 and asked.accumulate % asked.pipeline):
+        raise NotCovered("pipelines beside data parallelism or of uneven rounds are not modelled on CPU ranks")
+    ranks, count, places = asked.pipeline, asked.accumulate, asked.pipeline * asked.virtual
+    if model.layers < places - 1:
+        raise NotCovered(f"{model.layers} blocks do not fill {places} stretches of a pipeline")
+    ahead, back = zip(*(_stretch(model, asked, place) for place in range(places)), strict=True)
     features_bytes = _FLOAT_BYTES * _tokens(asked) * model.d_model
     pass_s = costs.transfer_s("send", features_bytes)
-    found = course(
-        asked.schedule, count, [costs.seconds(work) for work in ahead], [costs.seconds(work) for work in back], pass_s
-    )
-    ends = [found.end_s[stage] + costs.seconds(_stage_step(model, stages, stage)) for stage in range(stages)]
-    last = max(range(stages), key=lambda stage: ends[stage])
+    forward_s, backward_s = ([costs.seconds(work) for work in each] for each in (ahead, back))
+    found = course(asked.schedule, count, forward_s, backward_s, pass_s, ranks)
+    tails = [_rank_step(model, asked, rank) for rank in range(ranks)]
+    last = max(range(ranks), key=lambda rank: found.end_s[rank] + costs.seconds(tails[rank]))
     table_bytes = _FLOAT_BYTES * model.vocab * model.d_model
     exposed = {"all_reduce": costs.transfer_s("all_reduce", table_bytes, 2)} if model.is_tied else {}
-    done: list[Phased] = [("forward", ahead[last] * count), ("backward", back[last] * count)]
-    done.append(("optimizer", _stage_step(model, stages, last)))
-    transfers = [("send", features_bytes, pass_s)] * (2 * count)
+    own = range(last, places, ranks)
+    done: list[Phased] = [("forward", sum((ahead[place] for place in own), Work()) * count)]
+    done += [("backward", sum((back[place] for place in own), Work()) * count), ("optimizer", tails[last])]
+    messages = sum((place > 0) + (place < places - 1) for place in own)
+    transfers = [("send", features_bytes, pass_s)] * (2 * messages * count)
     transfers += [("all_reduce", table_bytes, exposed["all_reduce"])] if exposed else []
-    bubble_s = found.end_s[last] - found.busy_s[last]
-    return _step(costs, done, exposed, transfers, 0.0, 0.0, bubble_s=bubble_s)
+    return _step(costs, done, exposed, transfers, 0.0, 0.0, bubble_s=found.end_s[last] - found.busy_s[last])
 
 
-def _stage(model: Architecture, asked: Candidate, stage: int) -> tuple[Work, Work]:
-    """One micro-batch through a stage: forward and backward."""
-    tokens = _tokens(asked)
-    blocks, is_last = blocks_of_stages(model, asked.pipeline)[stage], stage == asked.pipeline - 1
+def _stretch(model: Architecture, asked: Candidate, place: int) -> tuple[Work, Work]:
+    """One micro-batch through a stretch of blocks: forward and backward."""
+    tokens, places = _tokens(asked), asked.pipeline * asked.virtual
+    blocks = blocks_of_stages(model, places)[place]
     runtime = Work(calls=_STAGE_CALLS / 2)
-    ahead = cpu_work.block_forward(model, tokens, asked.seq_len) * blocks + runtime
-    back = cpu_work.block_backward(model, tokens, asked.seq_len) * blocks + runtime
-    held = blocks * model.layer_parameters(is_dense=True)
-    if stage == 0:
+    each = cpu_work.block_forward(model, tokens, asked.seq_len)
+    ahead, back = each * blocks + runtime, cpu_work.block_backward(model, tokens, asked.seq_len) * blocks + runtime
+    if asked.checkpointing == "full":
+        back += each * blocks
+    if place == 0:
         ahead += cpu_work.first_forward(model, tokens)
         back += cpu_work.first_backward(model, tokens)
-        held += model.embedding_parameters
-    if is_last:
+    if place == places - 1:
         ahead += cpu_work.last_forward(model, tokens)
         back += cpu_work.last_backward(model, tokens)
-        held += model.vocab * model.d_model
     share = (asked.accumulate - 1) / asked.accumulate
-    return ahead, back + cpu_work.gradient_added(held, tensors(model, blocks)) * share
+    held, of_tensors = _held(model, places, place)
+    return ahead, back + cpu_work.gradient_added(held, of_tensors) * share
 
 
-def _stage_step(model: Architecture, stages: int, stage: int) -> Work:
-    blocks = blocks_of_stages(model, stages)[stage]
-    held = blocks * model.layer_parameters(is_dense=True)
-    held += model.vocab * model.d_model if stage in (0, stages - 1) else 0
-    held += model.positions * model.d_model if stage == 0 else 0
-    return _stepped(held, tensors(model, blocks) - 1)
+def _held(model: Architecture, places: int, place: int) -> tuple[float, float]:
+    """Parameters of a stretch, and in how many tensors."""
+    blocks = blocks_of_stages(model, places)[place]
+    held = float(blocks * model.layer_parameters(is_dense=True))
+    of_tensors = float(cpu_work.TENSORS_PER_BLOCK * blocks)
+    if place == 0:
+        held, of_tensors = held + model.embedding_parameters, of_tensors + 2
+    if place == places - 1:
+        held, of_tensors = held + model.vocab * model.d_model + model.d_model, of_tensors + 2
+    return held, of_tensors
+
+
+def _rank_step(model: Architecture, asked: Candidate, rank: int) -> Work:
+    """The optimizer's step over all that a rank holds."""
+    places = asked.pipeline * asked.virtual
+    parts = [_held(model, places, place) for place in range(rank, places, asked.pipeline)]
+    return _stepped(sum(held for held, _ in parts), sum(of_tensors for _, of_tensors in parts))
 
 
 def _stepped(parameters: float, of_tensors: float) -> Work:

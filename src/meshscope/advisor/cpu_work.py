@@ -43,10 +43,12 @@ TENSORS_PER_BLOCK, TENSORS_AT_ENDS = 6, 3
 
 @dataclass(frozen=True)
 class Work:
-    """``flop`` of matrix products, ``attention_flop`` of attention, ``moved_bytes`` by what activations pass besides,
+    """``flop`` of matrix products, and ``weight_bytes`` that these read (or write, of gradients), which few tokens do
+    not make up for; ``attention_flop`` of attention, ``moved_bytes`` by what activations pass besides,
     ``streamed_bytes`` by what runs through parameters (optimizer, gradients), ``calls`` of operators."""
 
     flop: float = 0.0
+    weight_bytes: float = 0.0
     attention_flop: float = 0.0
     moved_bytes: float = 0.0
     streamed_bytes: float = 0.0
@@ -66,6 +68,7 @@ def block_forward(model: Architecture, tokens: float, seq_len: int) -> Work:
     elements = {"norm": 2 * width, "add": 2 * width, "copy": width, "activation": wide}
     return Work(
         flop=2.0 * tokens * matrices,
+        weight_bytes=_FLOAT_BYTES * matrices,
         attention_flop=4.0 * tokens * seq_len * model.attention_width * (0.5 if model.is_causal else 1.0),
         moved_bytes=tokens * sum(_BYTES[name] * count for name, count in elements.items()),
         calls=CALLS["block forward"],
@@ -75,8 +78,13 @@ def block_forward(model: Architecture, tokens: float, seq_len: int) -> Work:
 def block_backward(model: Architecture, tokens: float, seq_len: int) -> Work:
     """Two products for each of the forward pass; attention computes its scores again (Dao et al. 2022, section 3.1)."""
     ahead = block_forward(model, tokens, seq_len)
-    return Work(2 * ahead.flop, 2.5 * ahead.attention_flop, BACKWARD_BYTES * ahead.moved_bytes, 0.0,
-                CALLS["block backward"])  # fmt: skip
+    return Work(
+        2 * ahead.flop,
+        2 * ahead.weight_bytes,
+        2.5 * ahead.attention_flop,
+        BACKWARD_BYTES * ahead.moved_bytes,
+        calls=CALLS["block backward"],
+    )
 
 
 def first_forward(model: Architecture, tokens: float) -> Work:
@@ -88,19 +96,27 @@ def first_forward(model: Architecture, tokens: float) -> Work:
 def last_forward(model: Architecture, tokens: float) -> Work:
     """The last norm, the output layer, and the loss."""
     moved = tokens * (_BYTES["norm"] * model.d_model + _BYTES["loss"] * model.vocab)
-    return Work(flop=2.0 * tokens * model.d_model * model.vocab, moved_bytes=moved, calls=0.75 * CALLS["ends forward"])
+    table = model.d_model * model.vocab
+    return Work(
+        flop=2.0 * tokens * table,
+        weight_bytes=_FLOAT_BYTES * table,
+        moved_bytes=moved,
+        calls=0.75 * CALLS["ends forward"],
+    )
 
 
 def first_backward(model: Architecture, tokens: float) -> Work:
     """Gradients of the tables, which are as large as the tables themselves."""
     ahead = first_forward(model, tokens)
     tables = _FLOAT_BYTES * model.embedding_parameters
-    return Work(0.0, 0.0, BACKWARD_BYTES * ahead.moved_bytes, tables, 0.25 * CALLS["ends backward"])
+    moved = BACKWARD_BYTES * ahead.moved_bytes
+    return Work(moved_bytes=moved, streamed_bytes=tables, calls=0.25 * CALLS["ends backward"])
 
 
 def last_backward(model: Architecture, tokens: float) -> Work:
     ahead = last_forward(model, tokens)
-    return Work(2 * ahead.flop, 0.0, ahead.moved_bytes, 0.0, 0.75 * CALLS["ends backward"])
+    calls = 0.75 * CALLS["ends backward"]
+    return Work(2 * ahead.flop, 2 * ahead.weight_bytes, moved_bytes=ahead.moved_bytes, calls=calls)
 
 
 def gradient_added(parameters: float, tensors: float) -> Work:

@@ -6,7 +6,10 @@ and what hides behind compute hides wholly.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from meshscope.advisor.architecture import Architecture
+from meshscope.advisor.bounds import counted_parameters
 from meshscope.advisor.candidate import Candidate
 from meshscope.advisor.cluster import Cluster, DeviceSpec, Link
 
@@ -36,13 +39,18 @@ def _micro_s(architecture: Architecture, candidate: Candidate, cluster: Cluster)
     stages = candidate.pipeline * candidate.virtual
     fullest = -(-architecture.layers // stages) * stages / architecture.layers
     tokens = candidate.micro_batch * candidate.seq_len
-    flop = architecture.flop_per_token(candidate.seq_len) * tokens * _RECOMPUTED[candidate.checkpointing] * fullest
+    flop = _flop_per_token(architecture, candidate.seq_len) * tokens * _RECOMPUTED[candidate.checkpointing] * fullest
     rows = tokens / candidate.context / candidate.tensor
     rate = _rate(cluster.device, candidate.numerics.compute) * rows / (rows + _SMALL_TOKENS)
     split = candidate.tensor * candidate.pipeline * candidate.context
     layers = architecture.layers / candidate.pipeline
     launched = layers * _KERNELS_PER_LAYER * 3 * (cluster.device.launch_s or _USUAL_LAUNCH_S)
     return max(flop / split / rate, launched) + layers * _between_s(architecture, candidate, cluster)
+
+
+@lru_cache(maxsize=16)
+def _flop_per_token(architecture: Architecture, seq_len: int) -> float:
+    return architecture.flop_per_token(seq_len)
 
 
 def _rate(device: DeviceSpec, compute: str) -> float:
@@ -71,7 +79,7 @@ def _between_s(architecture: Architecture, candidate: Candidate, cluster: Cluste
 
 def _data_s(architecture: Architecture, candidate: Candidate, cluster: Cluster) -> tuple[float, float]:
     """Communication of parameters and gradients: with every micro-batch, and once a step."""
-    held = architecture.parameters / (candidate.tensor * candidate.pipeline * candidate.expert)
+    held = counted_parameters(architecture)[0] / (candidate.tensor * candidate.pipeline * candidate.expert)
     kinds = candidate.numerics
     used = kinds.cast_bytes or kinds.parameter_bytes
     stride = candidate.tensor
@@ -95,7 +103,7 @@ def _data_s(architecture: Architecture, candidate: Candidate, cluster: Cluster) 
 
 
 def _optimizer_s(architecture: Architecture, candidate: Candidate, cluster: Cluster) -> float:
-    held = architecture.parameters / (candidate.tensor * candidate.pipeline * candidate.expert)
+    held = counted_parameters(architecture)[0] / (candidate.tensor * candidate.pipeline * candidate.expert)
     own = held / candidate.sharded_over
     kinds = candidate.numerics
     moved = 2 * (kinds.parameter_bytes + kinds.optimizer_bytes + kinds.master_bytes) + kinds.gradient_bytes

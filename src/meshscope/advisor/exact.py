@@ -143,10 +143,11 @@ def exact_of(
 
 def exact(what: Bundled, *, is_cpu: bool, limits: Limits = _LIMITS) -> ExactMemory:
     frameworks.require(what.workload.framework)
-    found = max((_of_rank(what, rank, limits) for rank in _ends(what)), key=_needs)
+    asking = partial(_of_rank, what, is_cpu=is_cpu, limits=limits)
+    found = max((asking(rank) for rank in _ends(what)), key=_needs)
     most = found[1].most_state_rank
     if most >= 0 and most != found[0]:
-        found = max(found, _of_rank(what, most, limits), key=_needs)
+        found = max(found, asking(most), key=_needs)
     return _memory(what, *found, _OF_CPU_FRAC if not is_cpu and _is_torch(what) else 0.0)
 
 
@@ -164,9 +165,17 @@ def _needs(found: tuple[int, _Answer]) -> int:
     return found[1].peak_bytes
 
 
-def _of_rank(what: Bundled, rank: int, limits: Limits) -> tuple[int, _Answer]:
+def _of_rank(what: Bundled, rank: int, *, is_cpu: bool, limits: Limits) -> tuple[int, _Answer]:
     worker = f"meshscope.advisor.workers.{_WORKERS[what.workload.framework]}"
-    place = ["--script", str(what.workload.script), "--rank", str(rank), "--ranks", str(what.devices)]
+    place = [
+        "--script",
+        str(what.workload.script),
+        "--rank",
+        str(rank),
+        "--ranks",
+        str(what.devices),
+        *(["--cpu"] if is_cpu else []),
+    ]
     line = [sys.executable, "-m", worker, *place, "--", *what.flags]
     return rank, _read(what, asked(line, os.environ | _quiet(), limits), limits)
 

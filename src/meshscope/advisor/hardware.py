@@ -108,7 +108,7 @@ def _found(text: str, known: Entries) -> DeviceEntry:
                 return entry
     raise InputError(
         f"No device is known as {_short(text)}.",
-        hint=f"Known: {', '.join(known.devices)}. Others are described in {own_folder()}{os.sep}NAME.toml.",
+        hint=f"Known: {', '.join(known.devices)}. Describe another in {own_folder() / 'NAME.toml'}.",
     )
 
 
@@ -214,6 +214,8 @@ def _network(text: str, known: Entries) -> Link:
         latency_s=entry.latency_s.value,
         sources=_sources(entry) | {"bytes_per_s": f"datasheet: {gbit:g} Gbit/s per device"},
         kind="network",
+        step_s=_value(entry.step_s),
+        tree_nodes=entry.tree_nodes,
         efficiency=entry.efficiency.value,
         half_bytes=_value(entry.half_bytes),
         power=entry.power.value if entry.power else 1.0,

@@ -92,6 +92,8 @@ class NetworkEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     efficiency: Said
     half_bytes: Said | None = None
     power: Said | None = None
+    step_s: Said | None = None
+    tree_nodes: int = 0
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

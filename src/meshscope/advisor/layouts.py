@@ -132,7 +132,7 @@ def _virtual(row: Mapping[str, str], named: str, pipeline: int, ran: Stack, assu
     if pipeline == 1:
         return 1
     said = whole(row, "vp") or _degree(row, named, "vp")
-    if not whole(row, "vp") and said == 1 and ran.usual_virtual > 1:
+    if not whole(row, "vp") and said == 1:
         assumed.append("virtual stages")
         return ran.usual_virtual
     return said

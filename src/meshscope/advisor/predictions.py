@@ -12,7 +12,7 @@ from meshscope.advisor.constants import ASSUMED_SPREAD_FRAC
 from meshscope.advisor.coverage import NotCovered
 from meshscope.advisor.figures import Figure
 from meshscope.advisor.forecast import MemoryForecast
-from meshscope.advisor.memory import memory
+from meshscope.advisor.memory import memory_unstated
 from meshscope.advisor.plausibility import is_impossible
 from meshscope.advisor.published import Published, published
 from meshscope.advisor.timing import timing
@@ -78,7 +78,7 @@ def _time(asked: Published) -> tuple[Figure | None, str]:
 
 def _memory(asked: Published) -> tuple[MemoryForecast | None, str]:
     try:
-        return memory(asked.architecture, asked.candidate, asked.cluster), ""
+        return memory_unstated(asked.architecture, asked.candidate, asked.cluster, asked.assumed), ""
     except NotCovered as refused:
         return None, refused.reason
 

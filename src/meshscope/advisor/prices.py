@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from meshscope.advisor.cluster import Cluster
-from meshscope.advisor.constants import Speed
+from meshscope.advisor.constants import ATTENTION, Speed
 from meshscope.advisor.costs.attention import attention
 from meshscope.advisor.costs.collective import collective
 from meshscope.advisor.costs.matmul import matmul
@@ -29,6 +29,7 @@ class Prices:
     speed: Speed
     multipliers: Multipliers
     is_rowwise: bool = False
+    kernel: str = "flash2"
 
     def seconds(self, each: Operation) -> float:
         """Of one operation, all its ``times``."""
@@ -60,7 +61,8 @@ class Prices:
         if each.kind == "matmul":
             return self._product_slow(each) * own.matmul
         if each.kind == "attention":
-            return speed.attention * own.attention
+            kernel = ATTENTION.get((self.kernel, self.cluster.device.family), 1.0)
+            return speed.attention * own.attention * kernel * (speed.ring if each.name.startswith("ring") else 1.0)
         if each.kind == "memory":
             mixture = speed.mixture if each.name == "sorting by expert" else 1.0
             return speed.memory_bound * own.memory_bound * mixture

@@ -23,6 +23,7 @@ from meshscope.advisor.layouts import Layout, layout
 from meshscope.advisor.machines import machine
 from meshscope.advisor.memory import memory
 from meshscope.advisor.precisions import precision
+from meshscope.advisor.remarks import remarked
 from meshscope.advisor.stacks import Stack, of, stack
 
 MEASURED = (
@@ -70,7 +71,7 @@ def published(row: Row, folder: Path | None = None) -> Published:
     model = _architecture(row, assumed)
     laid = layout(row, ran, assumed)
     cluster = machine(row, laid.devices, assumed, folder)
-    candidate = _candidate(row, ran, laid, model, assumed)
+    candidate = remarked(_candidate(row, ran, laid, model, assumed), row)
     if "checkpointing" in assumed:
         candidate = _kept_as_fits(model, candidate, cluster)
     if candidate.devices != cluster.devices:
@@ -202,7 +203,12 @@ def _kept_as_fits(model: Architecture, candidate: Candidate, cluster: Cluster) -
                 return tried
         except NotCovered:
             return candidate
-    return replace(candidate, checkpointing="selective" if of(candidate.stack).is_megatron else "full")
+    return replace(candidate, checkpointing="selective" if _keeps_some(candidate) else "full")
+
+
+def _keeps_some(candidate: Candidate) -> bool:
+    """Megatron computes some layers again, XLA's policies name what is kept or sent to the host: rarely all."""
+    return of(candidate.stack).is_megatron or candidate.framework == "jax"
 
 
 _LADDER: tuple[Checkpointing, ...] = ("none", "selective")

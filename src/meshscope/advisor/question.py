@@ -28,8 +28,9 @@ class Question:
     """``global_batch`` samples of ``seq_len`` tokens make a step on all devices together, whatever the strategy.
 
     ``precision`` is a name of `numerics`, or empty: each strategy's usual one. ``strategies`` are words of which a
-    strategy must have one (none: every strategy). ``micro_batch`` 0: whatever suits. ``most_tensor`` is the widest
-    tensor parallelism that comes into question, 0 for as many as one node (or NVLink domain) has devices.
+    strategy must have one (none: every strategy). ``micro_batch`` 0: whatever suits. ``software`` is a name of
+    `stacks`, for all of them (empty: torchtitan, or JAX). ``most_tensor`` is the widest tensor parallelism that comes
+    into question, 0 for as many as one node (or NVLink domain) has devices.
     """
 
     architecture: Architecture
@@ -42,6 +43,7 @@ class Question:
     micro_batch: int = 0
     checkpointing: tuple[Checkpointing, ...] = EVERY_CHECKPOINTING
     is_compiled: bool = True
+    software: str = ""
     is_flash: bool = True
     most_tensor: int = 0
     multipliers: Multipliers = NEUTRAL
@@ -70,7 +72,9 @@ def usual_batch(cluster: Cluster, seq_len: int) -> tuple[int, str]:
 
 
 def half_type(cluster: Cluster) -> str:
-    """The 16-bit type that the device multiplies in; "" where it has none."""
+    """The 16-bit type that the device multiplies in; "" where it has none, or is a CPU, which is slower in it."""
+    if cluster.device.family == "cpu":
+        return ""
     return next((name for name in _HALF if cluster.device.peak_flops_per_s.get(name)), "")
 
 

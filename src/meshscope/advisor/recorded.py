@@ -86,6 +86,7 @@ def candidate(here: Experiment) -> Candidate:
         is_compiled=here.framework == "jax" or bool(options.get("compile")),
         bucket_bytes=int(float(options.get("bucket_mb", 25.0)) * _MIB),
         is_bucket_view=bool(options.get("bucket_view", True)),
+        prefetch=int(options.get("prefetch", 1)),
         reshards=bool(options.get("reshard", True)),
     )
     laid = _laid(plain, strategy, options, max(here.ranks, 1))

@@ -20,6 +20,12 @@ COMPUTE, HOST = "compute", "host"
 _KEPT = 12
 """How many past values of a signal, and intervals of a lane, later pieces may look back at."""
 
+_LOOKED_BACK = 2
+"""How many signals ago what follows a repeated body may ask for."""
+
+State = dict[tuple[str, int], float]
+Totals = tuple[dict[str, float], dict[str, float], float]
+
 _SAME = 1e-9
 """Two moves are the same if they differ by less than this share."""
 
@@ -55,6 +61,12 @@ class Repeat:
         own = {each.lane for each in self.body if isinstance(each, Piece)}
         host = {HOST} if any(each.host_s for each in self.body if isinstance(each, Piece)) else set()
         return frozenset(own | host).union(*(each.lanes for each in self.body if isinstance(each, Repeat)))
+
+    @cached_property
+    def gives(self) -> frozenset[str]:
+        """The signals of the body."""
+        own = {each.gives for each in self.body if isinstance(each, Piece) and each.gives}
+        return frozenset(own).union(*(each.gives for each in self.body if isinstance(each, Repeat)))
 
     @cached_property
     def reads(self) -> dict[str, int]:
@@ -117,21 +129,26 @@ def _repeat(clocks: Clocks, node: Repeat, *, is_folded: bool) -> None:
         if is_watched:
             moved = _moved(start, _state(clocks, node))
             if _is_close(moved, move):
-                _skip(clocks, node, moved, totals, node.times - number - 1)
+                _skip(clocks, node, start, moved, totals, node.times - number - 1)
                 return
             move = moved
 
 
-def _state(clocks: Clocks, node: Repeat) -> list[float]:
-    """Every clock that the body reads or moves; NaN where there is none yet."""
-    state = [clocks.lanes.get(lane, math.nan) for lane in node.lanes]
-    for name, lag in node.reads.items():
+def _state(clocks: Clocks, node: Repeat) -> State:
+    """Every clock that the body reads or moves, and the latest signals that what follows may read; NaN where there is
+    none yet. Lanes are at place -1."""
+    state = {(lane, -1): clocks.lanes.get(lane, math.nan) for lane in node.lanes}
+    for name in node.gives | node.reads.keys():
         values = clocks.signals.get(name, ())
-        state += [values[back] if back < len(values) else math.nan for back in range(lag + 1)]
+        for back in range(max(node.reads.get(name, 0), _LOOKED_BACK) + 1):
+            if back < len(values):
+                state[name, back] = values[back]
+            elif name in node.gives:
+                state[name, back] = math.nan
     return state
 
 
-def _totals(clocks: Clocks) -> tuple[dict[str, float], dict[str, float], float]:
+def _totals(clocks: Clocks) -> Totals:
     return dict(clocks.busy), dict(clocks.waited), clocks.slowed_s
 
 
@@ -139,27 +156,29 @@ def _is_close(left: float, right: float) -> bool:
     return abs(left - right) <= _SAME * max(abs(left), abs(right), 1e-12)
 
 
-def _moved(before: list[float], after: list[float]) -> float:
+def _moved(before: State, after: State) -> float:
     """By how much all clocks moved, if by the same, else NaN; those that did not move at all are nobody's."""
-    moves = [new - old for old, new in zip(before, after, strict=True) if new != old]
+    moves = [after[place] - old for place, old in before.items() if after[place] != old]
     if not moves:
         return 0.0
     low, high = min(moves), max(moves)
     return (low + high) / 2 if not any(map(math.isnan, moves)) and _is_close(low, high) else math.nan
 
 
-def _skip(
-    clocks: Clocks, node: Repeat, move: float, totals: tuple[dict[str, float], dict[str, float], float], times: int
-) -> None:
+def _skip(clocks: Clocks, node: Repeat, before: State, move: float, totals: Totals, times: int) -> None:
+    """Moves on what moves, as often as it would."""
     ahead = move * times
     for lane in node.lanes:
-        if lane in clocks.lanes:
+        if clocks.lanes.get(lane, math.nan) != before[lane, -1]:
             clocks.lanes[lane] += ahead
-    for values in clocks.signals.values():
-        for lag in range(len(values)):
-            values[lag] += ahead
-    for name, intervals in clocks.recent.items():
-        clocks.recent[name] = deque(((start + ahead, end + ahead) for start, end in intervals), maxlen=_KEPT)
+            if lane in clocks.recent:
+                later = ((start + ahead, end + ahead) for start, end in clocks.recent[lane])
+                clocks.recent[lane] = deque(later, maxlen=_KEPT)
+    for name in node.gives:
+        values = clocks.signals[name]
+        for lag, value in enumerate(values):
+            if value != before.get((name, lag), math.nan):
+                values[lag] = value + ahead
     busy, waited, slowed_s = totals
     for name in clocks.busy:
         clocks.busy[name] += (clocks.busy[name] - busy.get(name, 0.0)) * times

@@ -14,6 +14,7 @@ from meshscope.advisor.multipliers import NEUTRAL, Multipliers
 from meshscope.advisor.numerics import numerics
 from meshscope.advisor.presets import Preset, preset
 from meshscope.advisor.question import EVERY_CHECKPOINTING, Framework, Question, usual_batch
+from meshscope.advisor.stacks import STACKS
 from meshscope.errors import InputError
 
 TORCH_WORDS = ("single", "ddp", "zero1", "zero2", "fsdp", "hsdp", "tp", "pp", "cp", "ep")
@@ -38,6 +39,7 @@ class Request:
     strategies: tuple[str, ...] = ()
     checkpointing: tuple[Checkpointing, ...] = ()
     is_compiled: bool | None = None
+    software: str = ""
     most_tensor: int = 0
     hardware: Path | None = None
 
@@ -71,6 +73,7 @@ def posed(request: Request, multipliers: Multipliers = NEUTRAL) -> Posed:
         micro_batch=request.micro_batch,
         checkpointing=request.checkpointing or EVERY_CHECKPOINTING,
         is_compiled=not is_cpu if request.is_compiled is None else request.is_compiled,
+        software=_software(request.software),
         most_tensor=request.most_tensor,
         multipliers=multipliers,
     )
@@ -121,6 +124,14 @@ def _frameworks(asked: str, strategies: tuple[str, ...], where: Cluster) -> tupl
         words and words & set(JAX_WORDS) and not words & {"ddp", "zero1"}
     )
     return ("jax",) if is_jax else ("torch",)
+
+
+def _software(name: str) -> str:
+    """A name of `stacks` for torch, or "" where none was given. InputError: there is none of it."""
+    known = [each.name for each in STACKS.values() if each.framework == "torch"]
+    if name and name not in known:
+        raise InputError(f"There is no software {name!r}.", hint=f"There are {', '.join(known)}.")
+    return name
 
 
 def _word(asked: str) -> str:

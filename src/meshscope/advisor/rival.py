@@ -39,7 +39,7 @@ def slower(rival: Ranked, choice: Ranked) -> str:
     its, ours = durations(one.step_s.value * NS_PER_S, other.step_s.value * NS_PER_S)
     by = ratio(one.step_s.value - other.step_s.value, other.step_s.value)
     change = f"{percent(abs(by))} {'more' if by >= 0 else 'less'}"
-    because = _because(one, other)
+    because = _because(one, other, _compute_words(rival.candidate, choice.candidate))
     tied = ", too near to tell" if rival.is_tied else ""
     return f"{name} takes {its} against {ours} ({change}{f': {because}' if because else ''}){tied}"
 
@@ -51,10 +51,17 @@ def _kept(rival: Candidate, choice: Candidate) -> str:
     return f" with {'no' if rival.checkpointing == 'none' else rival.checkpointing} checkpointing"
 
 
-def _because(one: TimeForecast, other: TimeForecast) -> str:
+def _compute_words(rival: Candidate, choice: Candidate) -> str:
+    """What is not obvious of a difference in compute."""
+    if rival.zero_stage == 0 and choice.zero_stage and rival.checkpointing == choice.checkpointing:
+        return "compute (every device updates the whole state)"
+    return "compute"
+
+
+def _because(one: TimeForecast, other: TimeForecast, compute: str) -> str:
     """The parts that differ most, largest first, in the direction of the whole."""
     parts = (
-        ("compute", one.compute_s - other.compute_s),
+        (compute, one.compute_s - other.compute_s),
         ("exposed communication", one.exposed_s - other.exposed_s),
         ("bubble", one.bubble_s - other.bubble_s),
         ("idle", one.idle_s - other.idle_s),

@@ -6,6 +6,8 @@ from meshscope.advisor.candidate import Candidate
 from meshscope.advisor.numerics import state_bytes
 from meshscope.advisor.question import numerics_of
 from meshscope.advisor.rule import Case, Saying
+from meshscope.advisor.space import software
+from meshscope.advisor.stacks import of
 from meshscope.units import size
 
 _ROOM_FRAC = 0.9
@@ -75,7 +77,7 @@ def accumulation_and_sharding(case: Case) -> Saying | None:
         return None
     chosen = case.choice.candidate
     split = chosen.tensor
-    kinds = numerics_of(case.question, framework=chosen.framework, zero_stage=1, is_megatron=False)
+    kinds = numerics_of(case.question, framework=chosen.framework, zero_stage=1, is_megatron=_is_megatron(case))
     sharded = kinds.optimizer_bytes + kinds.master_bytes
     held = (state_bytes(kinds) - sharded + sharded / (chosen.data * chosen.context)) * case.parameters / split
     fits = held < _ROOM_FRAC * case.memory_bytes - _BESIDE_BYTES
@@ -133,14 +135,19 @@ def replicas_over_the_network(case: Case) -> Saying | None:
 def _replicated_bytes(case: Case) -> float:
     """Of plain data parallelism per parameter, the buckets' copies of gradients too."""
     framework = case.question.frameworks[0]
-    kinds = numerics_of(case.question, framework=framework, zero_stage=0, is_megatron=False)
+    kinds = numerics_of(case.question, framework=framework, zero_stage=0, is_megatron=_is_megatron(case))
     buckets = min(_BUCKETS_BYTES, kinds.gradient_bytes) if framework == "torch" else 0
     return state_bytes(kinds) + buckets
 
 
 def _state_bytes(case: Case) -> float:
     framework = case.question.frameworks[0]
-    return state_bytes(numerics_of(case.question, framework=framework, zero_stage=3, is_megatron=False))
+    kinds = numerics_of(case.question, framework=framework, zero_stage=3, is_megatron=_is_megatron(case))
+    return state_bytes(kinds)
+
+
+def _is_megatron(case: Case) -> bool:
+    return of(software(case.question, case.question.frameworks[0])).is_megatron
 
 
 def _tokens_between_gathers(case: Case) -> float:

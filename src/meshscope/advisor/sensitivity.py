@@ -39,8 +39,8 @@ def sensitivities(found: Advice) -> tuple[Sensitivity, ...]:
 
 
 def _answer(found: Advice, words: str, question: Question) -> Sensitivity:
-    then = advice(question, most_timed=_TIMED)
     key = _kind(found.choice)
+    then = advice(question, most_timed=_TIMED, strategies=frozenset(key[1:]))
     same = next((each for each in then.ranked if _kind(each) == key), None)
     behind = same is None or then.choice is None or not same.is_tied
     why = "" if same else _missing(then, key)

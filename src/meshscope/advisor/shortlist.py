@@ -55,11 +55,16 @@ def shortlist(question: Question) -> Shortlist:
 
 def _group(question: Question, candidates: list[Candidate], limit_bytes: float) -> Group:
     least = [(least_bytes(question.architecture, candidate), at) for at, candidate in enumerate(candidates)]
-    small_bytes, smallest = min(least)
+    small_bytes, smallest = min(least, key=lambda each: (each[0], *_thrift(candidates[each[1]])))
     able = [candidates[at] for size, at in least if size <= limit_bytes]
     timed = sorted((estimated_s(question.architecture, each, question.cluster), at) for at, each in enumerate(able))
     first_s = timed[0][0] if timed else float("inf")
     return Group(tuple(able[at] for _, at in timed), first_s, candidates[smallest], small_bytes)
+
+
+def _thrift(candidate: Candidate) -> tuple[int, float]:
+    """Where the bound is that of the state alone, what keeps fewer activations needs less all the same."""
+    return ("full", "selective", "none").index(candidate.checkpointing), candidate.micro_batch
 
 
 def first_of_each(groups: Iterable[Group]) -> Iterator[Group]:

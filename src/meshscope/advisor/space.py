@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from meshscope.advisor.candidate import Candidate
+from meshscope.advisor.candidate import Candidate, Checkpointing
 from meshscope.advisor.question import Framework, Question, numerics_of
+from meshscope.advisor.stacks import of
 
 _MOST_PIPELINE = 64
 _MOST_CONTEXT = 16
@@ -49,7 +50,14 @@ def fillings(question: Question, layout: Candidate) -> Iterator[Candidate]:
         if layout.pipeline > 1 and not _fills(layout, accumulate):
             continue
         for kept in question.checkpointing:
-            yield replace(layout, micro_batch=micro, accumulate=accumulate, checkpointing=kept)
+            yield _filled(layout, micro, accumulate, kept)
+
+
+def _filled(layout: Candidate, micro: int, accumulate: int, kept: Checkpointing) -> Candidate:
+    """``dataclasses.replace`` by hand: that asks every field, for tens of thousands of candidates."""
+    found = object.__new__(Candidate)
+    found.__dict__.update(layout.__dict__, micro_batch=micro, accumulate=accumulate, checkpointing=kept)
+    return found
 
 
 def _degrees(question: Question) -> Iterator[tuple[int, int, int]]:
@@ -116,14 +124,14 @@ def _groups(question: Question, data: int, each: int) -> list[int]:
 def _candidate(question: Question, framework: Framework, way: DataWay, degrees: tuple[int, int, int, int]) -> Candidate:
     word, replicas, shard, stage = way
     tensor, pipeline, context, expert = degrees
-    is_megatron = framework == "torch" and question.is_compiled and (stage == 1 or (not stage and max(degrees) > 1))
+    runs_in = software(question, framework)
     return Candidate(
         strategy=_strategy(framework, word, degrees),
         framework=framework,
-        stack=_stack(question, framework, stage, is_megatron=is_megatron),
+        stack=runs_in,
         seq_len=question.seq_len,
         micro_batch=1,
-        numerics=numerics_of(question, framework=framework, zero_stage=stage, is_megatron=is_megatron),
+        numerics=numerics_of(question, framework=framework, zero_stage=stage, is_megatron=of(runs_in).is_megatron),
         accumulate=question.global_batch // (replicas * shard),
         replicate=replicas,
         shard=shard,
@@ -132,21 +140,18 @@ def _candidate(question: Question, framework: Framework, way: DataWay, degrees: 
         pipeline=pipeline,
         context=context,
         expert=expert,
-        is_compiled=question.is_compiled or framework == "jax",
+        is_compiled=of(runs_in).is_compiled,
         is_flash=question.is_flash,
         reshards=stage == 3,
     )
 
 
-def _stack(question: Question, framework: Framework, stage: int, *, is_megatron: bool) -> str:
-    """The software that people use for it: `stacks` knows its habits. Where kernels are compiled, what Megatron-Core is
-    used for has its fused ones; elsewhere everything is torch's own, so that strategies are compared and not kernels.
-    """
+def software(question: Question, framework: Framework) -> str:
+    """What it runs in, as `stacks` calls it: one and the same for all strategies, so that these are compared and not
+    the kernels of those who wrote them. In torch torchtitan, which has most of the strategies."""
     if framework == "jax":
         return "jax"
-    if is_megatron:
-        return "megatron-te"
-    return ("torchtitan" if stage >= 2 else "torch") + ("-compile" if question.is_compiled else "")
+    return question.software or ("torchtitan-compile" if question.is_compiled else "torchtitan")
 
 
 def _strategy(framework: Framework, word: str, degrees: tuple[int, int, int, int]) -> str:

@@ -19,6 +19,7 @@ class Stack:
     hand: norms, activations, loss), ``compiled`` (a compiler fuses what is adjacent).
 
     ``hides_tensor_frac`` is the share of tensor-parallel communication that runs beside the products it belongs to;
+    ``copies_gathered``: gathered parameters are copied out of the buffer that they came in (FSDP2; DeepSpeed);
     ``sends_once_per_node``: a token goes to another node once, however many of its experts are there (DeepEP);
     ``drops_padding``: samples of about the same length are put together, so that little is padded. ``usual_*`` is what
     is assumed where a run does not say.
@@ -31,10 +32,12 @@ class Stack:
     is_compiled: bool = False
     is_megatron: bool = False
     is_flash: bool = True
+    attention_kernel: Literal["triton", "flash2", "cudnn"] = "flash2"
     is_sequence_parallel: bool = True
     is_overlapped: bool = True
     is_bucket_view: bool = False
     reduces_in_half: bool = False
+    copies_gathered: bool = False
     has_fused_optimizer: bool = False
     has_narrow_gradients: bool = False
     sends_once_per_node: bool = False
@@ -49,7 +52,13 @@ class Stack:
 _TORCH = Stack("torch", "torch", "torch", usual_zero_stage=0)
 _JAX = Stack("jax", "jax", "xla", fusion="compiled", is_compiled=True, usual_zero_stage=3, has_fused_optimizer=True)
 _TITAN = Stack(
-    "torchtitan", "torch", "fsdp2", selective_recompute_frac=0.5, has_fused_optimizer=True, usual_zero_stage=3
+    "torchtitan",
+    "torch",
+    "fsdp2",
+    copies_gathered=True,
+    selective_recompute_frac=0.5,
+    has_fused_optimizer=True,
+    usual_zero_stage=3,
 )
 _MEGATRON = Stack(
     "megatron",
@@ -61,6 +70,8 @@ _MEGATRON = Stack(
     usual_zero_stage=1,
 )
 
+_ENGINE = replace(_MEGATRON, name="megatron-te", family="megatron-te", attention_kernel="cudnn")
+
 _ASYNC_FRAC, _BUFFERED_FRAC = 0.35, 0.85
 """Of tensor-parallel communication, what pipelined products hide: of torch's asynchronous tensor parallelism by what it
 gains (torchtitan's asyncTP page of 2025-06: 8 to 10 % of steps of which a fourth is such communication); of Transformer
@@ -71,24 +82,26 @@ STACKS = {
     for each in (
         _TORCH,
         replace(_TORCH, name="torch-compile", fusion="compiled", is_compiled=True),
-        Stack("composer", "torch", "fsdp1", reduces_in_half=True, has_fused_optimizer=True, usual_zero_stage=3),
+        Stack("composer", "torch", "fsdp1", attention_kernel="triton", reduces_in_half=True, has_fused_optimizer=True,
+              usual_zero_stage=3),
         Stack("fsdp1", "torch", "fsdp1", reduces_in_half=True, usual_zero_stage=3),
         _TITAN,
         replace(_TITAN, name="torchtitan-async", fusion="compiled", is_compiled=True, hides_tensor_frac=_ASYNC_FRAC),
         replace(_TITAN, name="torchtitan-compile", fusion="compiled", is_compiled=True),
         Stack("apex", "torch", "ngc", fusion="fused", has_fused_optimizer=True, is_flash=False,
               drops_padding=True),
-        Stack("deepspeed", "torch", "deepspeed", reduces_in_half=True, has_fused_optimizer=True, usual_zero_stage=3),
+        Stack("deepspeed", "torch", "deepspeed", copies_gathered=True, reduces_in_half=True, has_fused_optimizer=True,
+              usual_zero_stage=3),
         Stack("nanotron", "torch", "nanotron", fusion="fused", has_fused_optimizer=True, usual_zero_stage=1),
         _MEGATRON,
-        replace(_MEGATRON, name="megatron-te", family="megatron-te"),
-        replace(_MEGATRON, name="megatron-overlap", family="megatron-te", hides_tensor_frac=_BUFFERED_FRAC),
-        replace(_MEGATRON, name="megatron-nemo", family="megatron-te", hides_tensor_frac=_BUFFERED_FRAC,
+        _ENGINE,
+        replace(_ENGINE, name="megatron-overlap", hides_tensor_frac=_BUFFERED_FRAC),
+        replace(_ENGINE, name="megatron-nemo", hides_tensor_frac=_BUFFERED_FRAC,
                 has_narrow_gradients=True, sends_once_per_node=True),
         replace(_MEGATRON, name="megatron-2021", family="megatron-2021", is_flash=False, is_sequence_parallel=False,
                 is_overlapped=False, usual_zero_stage=0),
         _JAX,
-        replace(_JAX, name="maxtext", family="xla", usual_checkpointing="full"),
+        replace(_JAX, name="maxtext", family="xla", usual_checkpointing="full", selective_recompute_frac=0.5),
         replace(_JAX, name="pax", family="xla", usual_zero_stage=0),
         replace(_JAX, name="pax-te", family="xla", usual_zero_stage=0, fusion="fused"),
     )

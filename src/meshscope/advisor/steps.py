@@ -13,6 +13,9 @@ from meshscope.advisor.stacks import Stack
 _QUEUE = 1024
 """Kernels that wait on a stream before the host must: the depth of CUDA's launch queue."""
 
+_HOOKS = 20
+"""Launches' worth of the host's time for one collective of data parallelism: finding buffers, hooks, NCCL's call."""
+
 _FARTHEST = 10
 """Layers that the host runs ahead at most (a replay remembers no more)."""
 
@@ -35,8 +38,15 @@ class Step:
 
     @property
     def gathers(self) -> bool:
-        """Whether parameters are gathered as layers need them."""
-        return self.candidate.zero_stage >= 2 and self.candidate.sharded_over > 1
+        """Whether parameters are gathered as layers need them. Within a pipeline they are gathered once per step, and
+        gradients reduced once, as stages would otherwise do both for every micro-batch."""
+        laid = self.candidate
+        return laid.zero_stage >= 2 and laid.sharded_over > 1 and laid.pipeline == 1
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether gradients are reduced beside the backward pass, else once all of it is over."""
+        return self.gathers or (self.candidate.is_overlapped and self.ran.is_overlapped)
 
     # ---- communication of data parallelism
 
@@ -50,7 +60,8 @@ class Step:
     def sharded(self, kind: str, size_bytes: float, waits: Waits, gives: str) -> Piece:
         laid = self.candidate
         took_s = self.prices.collective_s(kind, size_bytes, laid.sharded_over, self.groups.shard)
-        return Piece("shard", took_s, kind, gives, "collective", waits, gives, size_bytes=size_bytes, group="shard")
+        return Piece("shard", took_s, kind, gives, "collective", waits, gives, self.prices.host_s(_HOOKS), size_bytes,
+                     "shard")  # fmt: skip
 
     def replicated(self, kind: str, size_bytes: float, waits: Waits) -> tuple[Piece, ...]:
         """All ranks that have the same, in buckets."""
@@ -60,8 +71,8 @@ class Step:
             return ()
         buckets = max(1.0, size_bytes / max(laid.bucket_bytes, 1)) if laid.bucket_bytes else 1.0
         took_s = buckets * self.prices.collective_s(kind, size_bytes / buckets, ranks, stride)
-        return (Piece("replicate", took_s, kind, "reduced", "collective", waits, "reduced", size_bytes=size_bytes,
-                      group="replicate"),)  # fmt: skip
+        return (Piece("replicate", took_s, kind, "reduced", "collective", waits, "reduced",
+                      self.prices.host_s(_HOOKS), size_bytes, "replicate"),)  # fmt: skip
 
     def reduce(self, layer: Layer) -> tuple[Piece, ...]:
         """Gradients of a layer, to whoever owns them."""
@@ -134,9 +145,9 @@ class Step:
             body += self.run(layer, many, following, "backward", reduces=reduces)
         if stage.first is not None:
             body += self.work(stage.first, "backward", ())
-            if reduces:
+            if reduces and self.overlaps:
                 body += self.reduce(_ends(stage))
-        elif stage.last is not None and reduces:
+        elif stage.last is not None and reduces and self.overlaps:
             body += self.reduce(stage.last)
         return tuple(body)
 
@@ -147,7 +158,7 @@ class Step:
         gathers = self.gathers and (phase == "forward" or self.candidate.zero_stage == 3)
         # The buffer of the layer before must be free before another is gathered into it.
         room: Waits = (("layer", max(0, self.candidate.prefetch - 1)),)
-        after = self.reduce(layer) if reduces else ()
+        after = self.reduce(layer) if reduces and self.overlaps else ()
         inner = (
             *(self.gather(layer, room) if gathers else ()),
             *self.work(layer, phase, self.own(1, gathers=gathers)),
@@ -179,7 +190,7 @@ class Step:
             Piece(COMPUTE, prices.memory_s(clipped), "gradient norm", "step", "memory", waits, COMPUTE),
             Piece(COMPUTE, prices.memory_s(moved), "optimizer", "step", "memory", (), COMPUTE, prices.host_s(launches)),
         ]
-        if laid.zero_stage == 1 and laid.sharded_over > 1 and not self.is_gather_beside_forward:
+        if laid.zero_stage and laid.sharded_over > 1 and not (self.gathers or self.is_gather_beside_forward):
             size = self.stage.parameters * (numerics.cast_bytes or numerics.parameter_bytes)
             pieces.append(self.sharded("all_gather", size, ((COMPUTE, 0),), "gathered"))
         return tuple(pieces)

@@ -9,7 +9,7 @@ from meshscope.advisor.architecture import Architecture
 from meshscope.advisor.arithmetic import step_terms
 from meshscope.advisor.candidate import Candidate
 from meshscope.advisor.cluster import Cluster
-from meshscope.advisor.constants import Speed, speed
+from meshscope.advisor.constants import Speed, speed, spread_frac
 from meshscope.advisor.coverage import NotCovered
 from meshscope.advisor.cpu_ranks import cpu_timing, is_cpu
 from meshscope.advisor.figures import Figure
@@ -17,7 +17,7 @@ from meshscope.advisor.forecast import TimeForecast
 from meshscope.advisor.multipliers import NEUTRAL, Multipliers
 from meshscope.advisor.operations import groups, stage_counts, stages
 from meshscope.advisor.pipelines import Durations, Schedule, schedule
-from meshscope.advisor.prices import Prices
+from meshscope.advisor.prices import NARROW, Prices
 from meshscope.advisor.replay import COMPUTE, HOST, Clocks, Piece, Repeat, play
 from meshscope.advisor.stacks import of
 from meshscope.advisor.steps import Step
@@ -57,8 +57,9 @@ def _steps(
 ) -> list[Step]:
     """One of each class of stages."""
     numerics = candidate.numerics
-    prices = Prices(cluster, numerics.compute, known, multipliers, is_rowwise="row" in numerics.name)
-    return [Step(stage, candidate, of(candidate.stack), prices) for stage in stages(architecture, candidate)]
+    ran = of(candidate.stack)
+    prices = Prices(cluster, numerics.compute, known, multipliers, "row" in numerics.name, ran.attention_kernel)
+    return [Step(stage, candidate, ran, prices) for stage in stages(architecture, candidate)]
 
 
 def beside(step_s: float, candidate: Candidate, known: Speed, multipliers: Multipliers) -> tuple[float, float]:
@@ -94,7 +95,8 @@ def _single(step: Step) -> _Parts:
     each_reduces = step.gathers
     plain = Repeat((*step.forward(), *step.backward(reduces=each_reduces)), many - 1)
     last = (*step.forward(), *step.backward(reduces=True))
-    clocks = play(Repeat((plain, *last, *step.ending())), contention=contention(step.prices))
+    late = () if step.overlaps else left_to_reduce(step, 0.0)
+    clocks = play(Repeat((plain, *last, *late, *step.ending())), contention=contention(step.prices))
     return _parts(clocks, 1.0)
 
 
@@ -173,9 +175,9 @@ def left_to_reduce(step: Step, backward_s: float) -> tuple[Piece, ...]:
     for layer, many in layers:
         for piece in step.reduce(layer):
             seconds[piece.lane] = seconds.get(piece.lane, 0.0) + many * piece.seconds
-    beside = backward_s * 0.9 if step.candidate.is_overlapped and step.ran.is_overlapped else 0.0
+    beside = backward_s * 0.9 if step.overlaps else 0.0
     return tuple(
-        Piece(lane, max(0.1 * took, took - beside), "reduce", "reduced", "collective", (), "reduced")
+        Piece(lane, max(0.1 * took, took - beside), "reduce", "reduced", "collective", ((COMPUTE, 0),), "reduced")
         for lane, took in seconds.items()
     )
 
@@ -187,13 +189,21 @@ def _forecast(
     late_s = parts.step_s * known.jitter_frac * math.sqrt(2 * math.log(max(candidate.devices, 1)))
     tail_s = known.tail_s * prices.multipliers.step_tail
     step_s = parts.step_s + late_s + tail_s
-    wide = 1.0 + known.spread_frac
+    numerics, shown_s = candidate.numerics, sum(parts.exposed_by.values())
+    cold_frac = spread_frac(
+        known,
+        is_mixture=architecture.is_mixture,
+        is_narrow=numerics.compute in NARROW,
+        exposed_frac=min(1.0, shown_s / step_s),
+    )
+    # Of a machine that was calibrated on, what that left open is known better than what is off among all machines.
+    wide = 1.0 + (prices.multipliers.provenance.residual_frac or cold_frac)
     tokens = candidate.tokens_per_step
-    peak = cluster.device.peak_flops_per_s[candidate.numerics.compute]
+    peak = cluster.device.peak_flops_per_s[numerics.compute]
     return TimeForecast(
         step_s=Figure(step_s, step_s / wide, step_s * wide, "interpolated", "replayed operations"),
         compute_s=parts.compute_s,
-        exposed_s=sum(parts.exposed_by.values()),
+        exposed_s=shown_s,
         bubble_s=parts.bubble_s,
         idle_s=parts.host_s + late_s + tail_s,
         hidden_s=parts.hidden_s,

@@ -12,7 +12,7 @@ from meshscope.units import NS_PER_S, counted, duration, percent, rate, ratio, s
 _NAMED = 3
 _GROUPS = {
     "shard": "of shards", "replicate": "of replicas", "tensor": "of tensor parallelism", "context": "of slices of "
-    "sequences", "expert": "of experts", "pipeline": "between stages",
+    "sequences", "expert": "of experts", "experts": "of experts", "pipeline": "between stages",
 }  # fmt: skip
 
 
@@ -28,6 +28,7 @@ def why(advice: Advice) -> tuple[str, ...]:
         _bubble(choice, choice.time),
         _kept(choice.memory),
         _fastest(advice, choice),
+        _perhaps(advice, choice),
         _ties(advice),
         _next(advice, choice),
     )
@@ -120,12 +121,14 @@ def _exposed(advice: Advice, choice: Ranked, time: TimeForecast) -> str:
         return ""
     each = choice.candidate.micro_batch * advice.question.seq_len / choice.candidate.context
     step = time.step_s.value
+    if not time.exposed_s and not time.hidden_s:
+        return "No communication shows in its step."
     part = duration(time.exposed_s * NS_PER_S)
     said = f"With {each:,.0f} tokens in a micro-batch, {part} ({percent(ratio(time.exposed_s, step))} of the step) "
     worst = max(time.exposed_by.items(), key=lambda item: item[1], default=("", 0.0))
     named = f", most of it {group_name(worst[0])}" if worst[1] > 0 and len(time.exposed_by) > 1 else ""
-    hidden = duration(time.hidden_s * NS_PER_S)
-    return f"{said}of communication stay exposed{named}; {hidden} hide beside compute."
+    hidden = f"; {duration(time.hidden_s * NS_PER_S)} hide beside compute" if time.hidden_s else ""
+    return f"{said}of communication stay exposed{named}{hidden}."
 
 
 def _bubble(choice: Ranked, time: TimeForecast) -> str:
@@ -151,6 +154,19 @@ def _fastest(advice: Advice, choice: Ranked) -> str:
     return (
         f"{layout_name(fastest.candidate)} ({settings(fastest.candidate)}) is {ahead} ahead; below "
         f"{percent(AS_FAST_FRAC)} the plainer one is taken."
+    )
+
+
+def _perhaps(advice: Advice, choice: Ranked) -> str:
+    """What would be surely faster, if only it fitted."""
+    likely = (each for each in advice.close if each.memory.used.value <= each.memory.limit_bytes)
+    near = min(likely, key=lambda each: each.step_s, default=None)
+    if near is None or near.step_s * (1 + AS_FAST_FRAC) > choice.step_s:
+        return ""
+    gain = percent(1 - ratio(near.step_s, choice.step_s))
+    return (
+        f"Worth a try: {layout_name(near.candidate)} ({settings(near.candidate)}) would take {gain} less, but whether "
+        f"it fits is too close to say: {held(near.memory)}."
     )
 
 

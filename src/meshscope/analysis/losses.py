@@ -29,8 +29,8 @@ _FEWEST = 3
 """AdamW's first update is of one length whatever the gradient's, so that it takes a second one to tell."""
 _HOW = frozenset({
     "steps", "accumulate", "checkpoint_activations", "bucket_mb", "bucket_view", "static_graph", "compress", "inject",
-    "sync_every_micro_batch", "reshard", "replicas", "tensor", "context", "spec", "stages", "schedule", "devices",
-    "device", "compile", "precision", "wrap",
+    "sync_every_micro_batch", "reshard", "prefetch", "replicas", "tensor", "context", "spec", "stages", "schedule",
+    "devices", "device", "compile", "precision", "wrap",
 })  # fmt: skip
 """Options that change how something is learned and not what, or that are judged apart. Any other that differs, also
 one that is not known here, makes it another job."""

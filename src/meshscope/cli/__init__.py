@@ -33,6 +33,7 @@ _COMMANDS = {
     "explain": ("explain", "Say what a number is made of: its formula, spans, rules and dropped events."),
     "advise": ("advise", "Predict which strategy trains a model fastest on given devices, and say why."),
     "compare": ("compare", "Say what changed from one run to another, and fail a build on it."),
+    "calibrate": ("calibrate", "Measure what this machine reaches, for advise to predict it."),
     "cache": ("cache", "Say where read traces are kept and how much they take, or clear them."),
     "doctor": ("doctor", "Say what works on this machine, and how to mend what does not."),
 }
@@ -190,6 +191,8 @@ def _drop_stdout() -> None:
 def _tell_programs(error: MeshscopeError, argv: Sequence[str]) -> None:
     """With ``--json`` there is one object on stdout also where nothing could be done."""
     listed = next((_LISTED[word] for word in argv if word in _LISTED), None)
+    if "advise" in argv and any(word.startswith("--runs") for word in argv):
+        listed = "rows"
     if listed is not None and "--json" in argv:
         import json
 

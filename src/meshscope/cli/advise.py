@@ -31,6 +31,7 @@ _KEPT = ("none", "selective", "full")
               help="Only these: ddp, fsdp, tp, pp, … A + joins parts; may be given again.")  # fmt: skip
 @click.option("--checkpointing", multiple=True, type=click.Choice(_KEPT), help="Only this much; may be given again.")
 @click.option("--compile/--no-compile", "is_compiled", default=None, help="Compiled kernels (default), or eager ones.")
+@click.option("--software", metavar="NAME", help="torchtitan (default), megatron-te, deepspeed, …: for all strategies.")
 @click.option("--most-tensor", type=click.IntRange(min=1), help="Widest tensor parallelism (as many as a node has).")
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Candidates that are listed.")
 @click.option("--explain", metavar="N|NAME", help="The arithmetic of one candidate, term by term.")
@@ -82,11 +83,18 @@ def command(**given: Any) -> int:
 
 def _folder(given: dict[str, Any]) -> Path | None:
     folder: Path | None = given["hardware"]
+    if folder is None and _is_description(given["calibration"]):
+        return Path(given["calibration"]).absolute().parent
     if folder is not None and not folder.is_dir():
         from meshscope.errors import InputError
 
         raise InputError(f"{folder} is no folder.", hint="--hardware takes a folder of TOML files.")
     return folder
+
+
+def _is_description(path: Path | None) -> bool:
+    """A description of hardware, as ``meshscope calibrate`` writes one: a device of its own, named by --devices."""
+    return path is not None and path.suffix == ".toml" and path.is_file()
 
 
 def _request(given: dict[str, Any]) -> Request:
@@ -104,6 +112,7 @@ def _request(given: dict[str, Any]) -> Request:
         strategies=words,
         checkpointing=tuple(dict.fromkeys(given["checkpointing"])),
         is_compiled=given["is_compiled"],
+        software=given["software"] or "",
         most_tensor=given["most_tensor"] or 0,
         hardware=_folder(given),
     )
@@ -147,7 +156,7 @@ def _on_screen(given: dict[str, Any]) -> int:
 def _multipliers(given: dict[str, Any]) -> Multipliers:
     from meshscope.advisor.multipliers import NEUTRAL
 
-    if given["calibration"] is None:
+    if given["calibration"] is None or _is_description(given["calibration"]):
         return NEUTRAL
     from meshscope.cli.advise_against import multipliers
 

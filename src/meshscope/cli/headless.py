@@ -63,16 +63,18 @@ class Interrupted(Exception):  # noqa: N818  # a person's wish, not an error
     """The run was stopped because this command was interrupted; everything has ended."""
 
 
-def follow(folder: Path, gallery: Gallery, supervisor_pid: int | None) -> tuple[Run, ...]:
-    """Follow until the run has ended.
+def follow(
+    folder: Path, gallery: Gallery, supervisor_pid: int | None, *, say: Callable[[str], None] = click.echo
+) -> tuple[Run, ...]:
+    """Follow until the run has ended; ``say`` is given each line.
 
     With ``supervisor_pid`` the run is this command's own: Ctrl-C and SIGTERM ask the supervisor to stop and wait for
     it, and Interrupted is raised once it has. Without, the run is somebody else's, and an interrupt only leaves it.
     Raises LaunchError when the supervisor is gone before its end.
     """
     if supervisor_pid is None:
-        return _watched(gallery, Follower(gallery))
-    follower = Follower(gallery)
+        return _watched(gallery, Follower(gallery, say))
+    follower = Follower(gallery, say)
     with Stopping(folder, "Stopping the run (once more to leave without waiting).") as stopping:
         while gallery.end_unix_ns is None:
             follower.look(time.time_ns())

@@ -10,6 +10,7 @@ from meshscope.advisor.naming import layout_name, settings, short_name, turned
 from meshscope.advisor.ranking import Ranked
 from meshscope.advisor.rule import Rule
 from meshscope.advisor.sensitivity import Sensitivity
+from meshscope.advisor.space import software
 from meshscope.reports.columns import encodable, room, table, wrapped
 from meshscope.units import (
     MILLISECONDS,
@@ -27,7 +28,8 @@ from meshscope.units import (
     time_unit,
 )
 
-_WIDE = 132
+_WIDEST = 200
+"""A table of all columns is read across: it uses more of a wide terminal than sentences do."""
 _LONG_NS = 10 * NS_PER_S
 """Steps as long as this are told in seconds, shorter ones in milliseconds."""
 _MOST_REFUSED = 6
@@ -64,7 +66,7 @@ def subject_lines(found: Answer) -> list[str]:
         f"{where.devices:,} × {where.device.name} of {size(where.device.memory_bytes)}, {where.inside.name}{nodes}",
         f"{question.global_batch:,} samples of {question.seq_len:,} tokens a step",
         question.precision or "each strategy's usual precision",
-        "compiled" if question.is_compiled else "not compiled",
+        " and ".join(software(question, each) for each in question.frameworks),
     )
     lines = wrapped(" · ".join(parts), indent="", hanging="  ")
     told = question.multipliers.provenance
@@ -88,16 +90,17 @@ def _candidates(found: Answer, top: int) -> list[str]:
         return []
     longest_ns = max((each.time.step_s.high * NS_PER_S for _, each in rows if each.time), default=0.0)
     times = MILLISECONDS if longest_ns < _LONG_NS else time_unit((longest_ns,))
-    sizes = size_unit(each.memory.limit_bytes for _, each in rows)
+    sizes = size_unit(each.memory.used.high for _, each in rows)
     first = ("#    strategy", "micro", "ckpt", f"{times.name}/step", "90 % within")
     second = ("#", f"exposed {times.name}", "of the step", "tokens/s", f"MFU {_peak(found)}", f"{sizes.name}/device",
               "90 % within", "of")  # fmt: skip
     one = [_first(found, number, each, times) for number, each in rows]
     other = [_second(number, each, times, sizes) for number, each in rows]
     close = next((at for at, (number, _) in enumerate(rows) if number > len(found.advice.ranked)), len(rows))
-    if room(_WIDE) >= _WIDE:
-        joined = [(*left, *right[1:]) for left, right in zip(one, other, strict=True)]
-        return [*_parted(table((*first, *second[1:]), joined, indent=""), close), *_legend(rows), ""]
+    joined = [(*left, *right[1:]) for left, right in zip(one, other, strict=True)]
+    across = table((*first, *second[1:]), joined, indent="")
+    if max(map(len, across)) <= room(_WIDEST):
+        return [*_parted(across, close), *_legend(rows), ""]
     upper, lower = table(first, one, indent=""), table(second, other, indent="")
     return [*_parted(upper, close), *_legend(rows), "", *_parted(lower, close), ""]
 
@@ -112,7 +115,7 @@ def _parted(lines: list[str], close: int) -> list[str]:
 
 
 def _legend(rows: Sequence[tuple[int, Ranked]]) -> list[str]:
-    said = ["~ too near to the fastest to tell"] if any(each.is_tied for _, each in rows) else []
+    said = ["~ too near to the fastest to tell"] if any(each.is_tied for _, each in rows[1:]) else []
     if any(each.candidate.virtual > 1 for _, each in rows):
         said.append("v interleaved, so many stages on each rank")
     alike: dict[str, list[str]] = {}

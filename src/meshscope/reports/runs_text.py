@@ -51,10 +51,17 @@ def _uncovered(found: Sequence[Predicted]) -> list[str]:
 
 
 def _scored(found: Sequence[Score]) -> list[str]:
-    heading = ("source", "rows", "time MAPE", "p90", "max", "in 90 %", "mem. MAPE", "max", "const. MFU", "roofline")
-    rows = [_score(each) for each in found]
+    times = [(shortened(each.source, 24), f"{each.time.count}/{each.timed}", *_of(each.time), percent(each.inside_frac),
+              percent(each.constant_mfu.mean_frac), percent(each.roofline.mean_frac))
+             for each in found if each.timed]  # fmt: skip
+    held = [(shortened(each.source, 24), *_of(each.allocated), *_of(each.reserved))
+            for each in found if not (each.allocated.is_empty and each.reserved.is_empty)]  # fmt: skip
+    lines = ["Errors of the step time, as shares of what was measured; two simple rules' means beside them:"]
+    lines += table(("source", "rows", "mean", "p90", "max", "in 90 %", "const. MFU", "roofline"), times, indent="")
+    if held:
+        lines += ["", "Errors of memory, allocated and reserved:"]
+        lines += table(("source", "mean", "p90", "max", "mean", "p90", "max"), held, indent="")
     timed = [each for each in found if not each.time.is_empty]
-    lines = ["Errors, as shares of what was measured:", *table(heading, rows, indent="")]
     if timed:
         worst = max(timed, key=lambda each: each.time.mean_frac)
         lines += wrapped(f"Worst source: {worst.source}, {percent(worst.time.mean_frac)} off on average; its worst run "
@@ -62,14 +69,5 @@ def _scored(found: Sequence[Score]) -> list[str]:
     return lines
 
 
-def _score(each: Score) -> tuple[str, ...]:
-    held = each.allocated if not each.allocated.is_empty else each.reserved
-    return (
-        shortened(each.source, 18), f"{each.time.count}/{each.timed}", _mean(each.time), percent(each.time.p90_frac),
-        percent(each.time.worst_frac), percent(each.inside_frac), _mean(held), percent(held.worst_frac),
-        _mean(each.constant_mfu), _mean(each.roofline),
-    )  # fmt: skip
-
-
-def _mean(found: Errors) -> str:
-    return percent(found.mean_frac)
+def _of(found: Errors) -> tuple[str, str, str]:
+    return percent(found.mean_frac), percent(found.p90_frac), percent(found.worst_frac)

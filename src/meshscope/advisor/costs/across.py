@@ -27,8 +27,9 @@ def across(cluster: Cluster, kind: str, size_bytes: float, local: int, nodes: in
     if local > 1:
         ring = _ring_rate(cluster, kind, nodes)
         moved_s = max(moved_s, bus.factor(kind, ranks) * size_bytes / ring if ring else 0.0)
-    step_s = table("collectives")["steps"]["ring_s"]
-    begun_s = bus.begun_s(kind, local, nodes, step_s, network.latency_s)
+    step_s = network.step_s or table("collectives")["steps"]["ring_s"]
+    has_tree = nodes <= network.tree_nodes or not network.tree_nodes
+    begun_s = bus.begun_s(kind, local, nodes, step_s, network.latency_s, has_tree=has_tree)
     return Parts(begun_s, moved_s * fade, _off(cluster), _source(cluster), f"ring over {nodes} nodes, {network.name}")
 
 

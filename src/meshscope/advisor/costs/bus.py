@@ -18,9 +18,9 @@ def factor(kind: str, ranks: int) -> float:
     return (2.0 if kind == "all_reduce" else 1.0) * (ranks - 1) / ranks
 
 
-def begun_s(kind: str, local: int, nodes: int, inside_s: float, between_s: float) -> float:
-    """What a message takes that has hardly anything in it: a ring's steps, or (all-reduce, broadcast) a tree's, which
-    are fewer where nodes are many. ``inside_s`` and ``between_s`` are the latencies of a step.
+def begun_s(kind: str, local: int, nodes: int, inside_s: float, between_s: float, *, has_tree: bool = True) -> float:
+    """What a message takes that has hardly anything in it: a ring's steps, or (all-reduce, broadcast) a tree's where
+    there are any, which are fewer where nodes are many. ``inside_s`` and ``between_s`` are the latencies of a step.
 
     Source: NVIDIA/nccl src/graph/tuning.cc.
     """
@@ -32,7 +32,7 @@ def begun_s(kind: str, local: int, nodes: int, inside_s: float, between_s: float
     passes = 2 if kind == "all_reduce" else 1
     hops = passes * (nodes - 1)
     ring_s = base_s + (passes * (ranks - 1) - hops) * inside_s + hops * between_s
-    if kind not in ("all_reduce", "broadcast") or nodes == 1:
+    if kind not in ("all_reduce", "broadcast") or nodes == 1 or not has_tree:
         return ring_s
     tree_s = float(constants["steps"]["tree_s"])
     return min(ring_s, base_s + passes * ((local - 1) * tree_s + math.log2(nodes) * between_s))

@@ -29,7 +29,7 @@ _CORNER = 4.0
 """How sharply compute-bound turns into memory-bound: times are added as this power."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # there is one of each, and telling by identity is what makes looking up cheap
 class Fit:
     """One entry of ``data/matmul.toml``."""
 

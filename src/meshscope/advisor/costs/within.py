@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from meshscope.advisor.cluster import Link
@@ -40,8 +40,10 @@ def within(link: Link, kind: str, size_bytes: float, ranks: int, slice_devices: 
 
 @lru_cache(maxsize=65536)
 def _timed(link: str, multicast_from: int, kind: str, size_bytes: float, ranks: int) -> Parts | None:
-    if kind == "reduce_scatter" and not sweeps(link, kind):  # a ring's mirror image: nccl-tests tell them hardly apart
-        kind = "all_gather"
+    if kind == "reduce_scatter" and not sweeps(link, kind) and sweeps(link, "all_gather"):
+        # A ring's mirror image: nccl-tests hardly tell them apart.
+        like = _timed(link, 0, "all_gather", size_bytes, ranks)
+        return replace(like, source="interpolated", where=f"as an all-gather: {like.where}") if like else None
     if by_ranks := sweeps(link, kind):
         return _among(by_ranks, kind, size_bytes, ranks, multicast_from if kind == "all_reduce" else 0)
     constants = table("collectives")
@@ -63,7 +65,8 @@ def _among(by_ranks: dict[int, tuple[Sweep, ...]], kind: str, size_bytes: float,
     """Timed with these ranks, or scaled from the nearest below and above that used the same algorithm."""
     off = table("collectives")["off"]
     if ranks in by_ranks:
-        one = _one(by_ranks[ranks], size_bytes, 1.0, off["sweep"])
+        is_small = size_bytes < off["small_mib"] * 2**20
+        one = _one(by_ranks[ranks], size_bytes, 1.0, off["small_sweep" if is_small else "sweep"])
         return Parts(one.begun_s, one.moved_s, one.off, "measured", one.where)
     # Switches that reduce take a tensor once, however many ranks there are; a ring's share of it grows with them.
     is_multicast = 0 < multicast <= ranks

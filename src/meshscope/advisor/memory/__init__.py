@@ -8,5 +8,6 @@ What the framework is known to keep beyond the mathematics is in ``habits``.
 from __future__ import annotations
 
 from meshscope.advisor.memory.forecasting import memory, terms
+from meshscope.advisor.memory.unstated import memory_unstated
 
-__all__ = ["memory", "terms"]
+__all__ = ["memory", "memory_unstated", "terms"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from meshscope.advisor.memory.block import kept, widths
+from meshscope.advisor.memory.constants import UNEVEN_EXPERTS
 from meshscope.advisor.memory.habits import is_megatron
 from meshscope.advisor.memory.parts import Part, number, said
 from meshscope.advisor.memory.place import Place
@@ -45,8 +48,12 @@ def _every_other_product(place: Place) -> float:
     SOURCE: torchtitan/parallelisms/parallelize_llama.py, ``_custom_policy``."""
     shape, width = place.architecture, widths(place.candidate, place.own)
     wide = shape.attention_width * 2 + shape.kv_width + shape.d_ff * (max(1, shape.top_k) if shape.is_mixture else 1)
-    ends = width.stream + (0.0 if place.own.recomputes_cheap else width.compute)
-    return width.compute * wide / width.tensor + ends * shape.d_model / width.sequence
+    last = 0.0 if place.own.recomputes_cheap else width.compute * shape.d_model
+    ends = width.stream * shape.d_model / width.sequence + last
+    if width.tensor > 1:
+        # What a row-wise product gives is reduced and scattered: kept once scattered, twice where nothing is left out.
+        ends += (1 if place.own.recomputes_cheap else 2) * width.compute * shape.d_model / width.sequence
+    return width.compute * wide / width.tensor + ends
 
 
 def _layers(place: Place, in_flight: float) -> list[Part]:
@@ -69,8 +76,8 @@ def _part(place: Place, name: str, size: float, words: str, *, is_mixture: bool 
     own = place.own
     if place.candidate.checkpointing == "full":
         return Part("activations", name, size, words, 0.95, 1.1)
-    most = own.activations_most_frac + (0.25 if is_mixture else 0.0)
-    least = own.activations_least_frac - (0.1 if is_mixture else 0.0)
+    off, on = UNEVEN_EXPERTS if is_mixture else (0.0, 0.0)
+    least, most = own.activations_least_frac - off, own.activations_most_frac + on
     return Part("activations", name, size, words, least, most)
 
 
@@ -79,7 +86,8 @@ def _embedding(place: Place, in_flight: float) -> list[Part]:
     shape, width = place.architecture, widths(place.candidate, place.own)
     per_token = 1.0 * shape.d_model if place.own.has_dropout and place.stage.has_embedding else 0.0
     size = per_token * place.tokens / width.sequence * in_flight
-    head = (width.stream + width.compute) * shape.d_model * place.tokens / width.sequence if place.stage.has_head else 0
+    both = width.stream / width.sequence + width.compute / width.gathered
+    head = both * shape.d_model * place.tokens if place.stage.has_head else 0.0
     return [
         Part("activations", "mask after the tables", size, f"1 B × {shape.d_model} = {said(size)}"),
         Part("activations", "last norm", head, f"input and output of the last norm = {said(head)}", 0.5, 1.5),
@@ -102,9 +110,12 @@ def _cast_weights(place: Place, moment: Moment) -> list[Part]:
 
 
 def _recomputed(place: Place) -> Part:
-    """One layer's, computed again."""
+    """One layer's; of Megatron's selective checkpointing its scores alone, which flash attention has none of."""
     each = layer_bytes(place, is_mixture=bool(place.stage.mixture_layers))
-    size = max(0.0, each * place.tokens)
+    if place.candidate.checkpointing == "selective" and is_megatron(place.candidate):
+        kept_all = replace(place, candidate=replace(place.candidate, checkpointing="none"))
+        each = layer_bytes(kept_all, is_mixture=bool(place.stage.mixture_layers)) - each
+    size = each * place.tokens
     words = f"one layer computed again: {each:,.0f} B × {number(place.tokens)} tokens = {said(size)}"
     return Part("activations", "layer computed again", size, words, 0.7, 1.3)
 

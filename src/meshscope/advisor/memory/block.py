@@ -81,7 +81,7 @@ def _norm(architecture: Architecture, width: Widths, own: Habits, where: str, re
     output = Kept(f"norm's output {where}", copies * width.product * d_model / width.gathered)
     if own.recomputes_cheap:
         return (Kept(f"norm's input {where}", width.stream * d_model / width.sequence),)
-    if own.is_fused or architecture.has_biases or not own.is_gated:
+    if own.fuses_norms or architecture.has_biases or not own.is_gated:
         return (Kept(f"norm's input {where}", width.stream * d_model / width.sequence), output)
     inside = (4.0 + width.stream) * d_model / width.sequence
     return (Kept(f"norm's fp32 input and normalized values {where}", inside), output)

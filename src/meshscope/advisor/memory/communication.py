@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from meshscope.advisor.memory.constants import DEEPSPEED_BUCKET, DEEPSPEED_LIVE
 from meshscope.advisor.memory.habits import is_deepspeed, is_megatron
 from meshscope.advisor.memory.parts import Part, number, said
 from meshscope.advisor.memory.place import Place
 from meshscope.advisor.memory.state import Moment, parameters_are_sharded
-
-_DEEPSPEED_LIVE = 1e9
-"""``stage3_max_live_parameters`` (deepspeed.ai, docs/config-json, ZeRO options)."""
-_DEEPSPEED_BUCKET = 5e8
-"""Elements of ``reduce_bucket_size``, ``allgather_bucket_size`` and ``stage3_prefetch_bucket_size`` (same page)."""
 
 
 def communication(place: Place, moment: Moment) -> tuple[Part, ...]:
@@ -27,8 +23,10 @@ def gathered_bytes(place: Place) -> float:
 
 def _data(place: Place, moment: Moment) -> tuple[Part, ...]:
     candidate = place.candidate
-    if candidate.data * candidate.context == 1 or is_megatron(candidate):
+    if candidate.data * candidate.context == 1 or (is_megatron(candidate) and candidate.zero_stage < 2):
         return ()
+    if candidate.framework == "jax":
+        return _xla(place, moment) if parameters_are_sharded(place) else ()
     if is_deepspeed(candidate) and candidate.zero_stage:
         return _deepspeed(place, moment)
     if parameters_are_sharded(place):
@@ -40,7 +38,7 @@ def _ddp(place: Place) -> tuple[Part, ...]:
     """SOURCE: torch/nn/parallel/distributed.py and torch/csrc/distributed/c10d/reducer.cpp (first bucket 1 MiB, the
     order rebuilt after one step)."""
     candidate = place.candidate
-    if candidate.framework == "jax" or candidate.is_bucket_view:
+    if candidate.is_bucket_view:
         return ()
     size = candidate.numerics.gradient_bytes * place.share.all
     words = f"buckets are a second copy of the gradients: {candidate.numerics.gradient_bytes:g} B × "
@@ -61,6 +59,21 @@ def _fsdp(place: Place, moment: Moment) -> tuple[Part, ...]:
     return (*_layers_gathered(place, moment), *_root_gathered(place, moment), *_reduced(place, moment))
 
 
+def _xla(place: Place, moment: Moment) -> tuple[Part, ...]:
+    """Gathered where it is used, one ahead; a gradient is reduced in the type it was made in. The scheduler decides how
+    far ahead: hence the bounds."""
+    each, share = gathered_bytes(place), place.share
+    if moment in ("start", "step"):
+        return ()
+    if moment in ("loss", "head"):
+        size = each * (share.tables + share.layer)
+        words = f"output layer and one layer gathered: {each:g} B × {number(share.tables + share.layer)} = {said(size)}"
+        return (Part("communication", "gathered output layer", size, words, 0.3, 1.5),)
+    size = each * share.layer * (2 + place.candidate.prefetch)
+    words = f"a layer, {place.candidate.prefetch} ahead and a whole gradient: {each:g} B × {number(share.layer)} each"
+    return (Part("communication", "gathered layers", size, f"{words} = {said(size)}", 0.3, 1.7),)
+
+
 def _all_gathered(place: Place) -> Part:
     each = gathered_bytes(place)
     size = each * place.share.all
@@ -69,15 +82,22 @@ def _all_gathered(place: Place) -> Part:
 
 
 def _layers_gathered(place: Place, moment: Moment) -> tuple[Part, ...]:
-    """One layer in use, and ``prefetch`` more on their way."""
-    each, ahead = gathered_bytes(place), place.candidate.prefetch
+    """One layer in use, and ``prefetch`` more on their way. In the loss the last layer may still lie there."""
+    each, ahead = gathered_bytes(place), place.candidate.prefetch + _freed_late(place)
     layer = each * place.share.layer
     words = f"{each:g} B × {number(place.share.layer)}"
     coming = Part("communication", "layers on their way", layer * ahead, f"{ahead} × {words} = {said(layer * ahead)}",
                   0.0, 2.0, pool="gather")  # fmt: skip
     if moment == "start":
         return (coming,)
-    return (Part("communication", "gathered layer", layer, f"{words} = {said(layer)}", 0.5, 2.0), coming)
+    in_use = Part("communication", "gathered layer", layer, f"{words} = {said(layer)}", 0.0, 2.0)
+    return (in_use,) if moment == "loss" else (in_use, coming)
+
+
+def _freed_late(place: Place) -> int:
+    """The first FSDP lets the allocator find out when another stream is done with a layer: one more lies there.
+    SOURCE: torchtitan docs/fsdp.md."""
+    return 1 if any(name in place.candidate.stack for name in ("fsdp1", "composer")) else 0
 
 
 def _root_gathered(place: Place, moment: Moment) -> tuple[Part, ...]:
@@ -116,11 +136,11 @@ def _deepspeed(place: Place, moment: Moment) -> tuple[Part, ...]:
         return ()
     each = min(2.0, place.candidate.numerics.parameter_bytes)
     if place.candidate.zero_stage < 3:
-        size = 2 * each * min(_DEEPSPEED_BUCKET, place.share.all)
+        size = 2 * each * min(DEEPSPEED_BUCKET, place.share.all)
         words = f"two buckets of at most 5e8 elements × {each:g} B = {said(size)}"
         return (Part("communication", "DeepSpeed's buckets", size, words, 0.2, 1.6),)
-    live = each * min(_DEEPSPEED_LIVE, place.share.all)
-    bucket = each * min(_DEEPSPEED_BUCKET, place.share.all)
+    live = each * min(DEEPSPEED_LIVE, place.share.all)
+    bucket = each * min(DEEPSPEED_BUCKET, place.share.all)
     words = f"at most 1e9 live parameters × {each:g} B = {said(live)}"
     return (
         Part("communication", "live parameters", live, words, 0.3, 1.2),

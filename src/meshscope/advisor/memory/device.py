@@ -2,73 +2,70 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from meshscope.advisor.candidate import Candidate
 from meshscope.advisor.cluster import Cluster
-from meshscope.advisor.figures import Figure
-from meshscope.advisor.forecast import Fit
-from meshscope.advisor.memory.habits import is_megatron
-from meshscope.advisor.memory.parts import GIB, Part, summed
+from meshscope.advisor.figures import Figure, Source
+from meshscope.advisor.forecast import Fit, Term
+from meshscope.advisor.memory import constants
+from meshscope.advisor.memory.constants import GIB, Bounds
+from meshscope.advisor.memory.parts import said, summed
 from meshscope.advisor.memory.peak import Peak
+from meshscope.advisor.memory.temporaries import WORKSPACE
 
-_SLACK = (1.040, 1.010, 1.085)
-"""Reserved / allocated: median, 5 % and 95 % over 43 published pairs on B200 (Megatron Core)."""
-_SLACK_ELSEWHERE = (1.050, 1.010, 1.180)
-"""Of stacks that let the allocator's segments be of a fixed size, as it has them by default: assumed, nobody printed
-pairs. Wider, as what was freed is reused only by what fits into it."""
 _GROWING = ("megatron", "nemo", "titan")
 """Stacks whose recipes let segments grow (``expandable_segments``), or allocate large buffers once."""
 
-_CONTEXT = (0.6, 0.45, 1.2)
-"""GiB of the CUDA context and kernels: 0.47 loaded lazily to 0.92 eagerly on A100, more before torch 2
-(stas00 ml-engineering, training/performance)."""
 
-_NCCL_PER_GROUP = (0.35, 0.1, 0.9)
-"""GiB per communicator of more than one rank (same chapter: 0.55 to 2.0 GiB after the first barrier, all in all)."""
-
-_POOL_FRAC = 0.75
-"""Of a GPU's memory, that JAX takes at the start (docs.jax.dev, GPU memory allocation)."""
+def on_device(found: Peak, cluster: Cluster) -> Peak:
+    """Without what only a GPU needs where there is none."""
+    if not (_is_host(cluster) or _is_tpu(cluster)):
+        return found
+    return replace(found, parts=tuple(part for part in found.parts if part.name != WORKSPACE))
 
 
-def reserved(allocated: Figure, found: Peak, candidate: Candidate, cluster: Cluster) -> Figure:
-    """With what the allocator holds and cannot use: what other streams freed, the hole that half-wide logits leave
-    between wider tensors, and its slack."""
+def beyond(allocated: Figure, found: Peak, candidate: Candidate, cluster: Cluster) -> tuple[Term, ...]:
+    """What the allocator holds and cannot use: what other streams freed, the hole that half-wide logits leave between
+    wider tensors, and its slack. XLA plans a TPU's memory ahead and a CPU gives back what is freed: nothing there."""
+    if _is_host(cluster) or _is_tpu(cluster):
+        return ()
+    held = [part.term for part in found.held] if candidate.framework == "torch" else []
+    is_growing = any(name in candidate.stack.lower() for name in _GROWING)
+    bounds = constants.SLACK if is_growing else constants.SLACK_ELSEWHERE
+    value, low, high = (allocated.value * (each - 1) for each in bounds)
+    percent = [f"{100 * (each - 1):.3g} %" for each in bounds]
+    words = f"{percent[0]} of what is allocated ({percent[1]} to {percent[2]}) = {said(value)}"
+    source: Source = "interpolated" if is_growing else "assumed"
+    slack = Term("allocator's slack", Figure(value, low, high, source, words), 1.0, words)
+    return (*(_named(term) for term in held), slack)
+
+
+def _named(term: Term) -> Term:
+    return Term(f"held, not used: {term.name.replace(': ', ', ')}", term.figure, term.times, term.arithmetic)
+
+
+def outside(candidate: Candidate, cluster: Cluster) -> tuple[Term, ...]:
+    """What is no tensor's."""
     if _is_host(cluster):
-        return allocated
-    held = [part.figure for part in found.held if candidate.framework == "torch"]
-    if candidate.framework == "torch" and not is_megatron(candidate) and found.moment == "loss":
-        held += [_hole(part) for part in found.parts if part.category == "logits"]
-    value, low, high = _slack(candidate)
-    where = (
-        f"allocator's slack: {100 * value - 100:.3g} % of allocated, {100 * low - 100:.3g} to {100 * high - 100:.3g} %"
+        return (_gib("process and its libraries", constants.HOST_PROCESS_GIB, 1, "measured"),)
+    if _is_tpu(cluster):
+        return (_gib("TPU's runtime", constants.TPU_RUNTIME_GIB, 1, "assumed"),)
+    return (
+        _gib("CUDA context and kernels", constants.CONTEXT_GIB, 1, "interpolated"),
+        _gib("NCCL's buffers, per communicator", constants.NCCL_GIB, _groups(candidate), "interpolated"),
     )
-    slack = Figure(allocated.value * (value - 1), allocated.value * (low - 1), allocated.value * (high - 1),
-                   "interpolated", where)  # fmt: skip
-    return summed([allocated, *held, slack], "analytic", where)
 
 
-def _slack(candidate: Candidate) -> tuple[float, float, float]:
-    return _SLACK if any(name in candidate.stack.lower() for name in _GROWING) else _SLACK_ELSEWHERE
+def together(start: Figure, terms: tuple[Term, ...], where: str) -> Figure:
+    """What is known so far, and these beside it."""
+    return summed([start, *(term.figure for term in terms)], "analytic", where)
 
 
-def _hole(part: Part) -> Figure:
-    """Logits in bf16 are 2 of the 12 bytes that the loss takes; the fp32 tensors made later do not fit in their place.
-    Where segments cannot grow, the hole may be as large as one fp32 tensor."""
-    size = part.size_bytes / 6
-    return Figure(size, 0.0, 2 * size, "analytic", "hole left by the logits")
-
-
-def used(reserved: Figure, candidate: Candidate, cluster: Cluster) -> Figure:
-    """With what is outside of the allocator."""
-    if _is_host(cluster):
-        return reserved
-    context = _gib(_CONTEXT, 1, "CUDA context and kernels")
-    nccl = _gib(_NCCL_PER_GROUP, _groups(candidate), "NCCL's buffers per communicator")
-    return summed([reserved, context, nccl], "analytic", "reserved, CUDA context, NCCL's buffers")
-
-
-def _gib(bounds: tuple[float, float, float], many: float, where: str) -> Figure:
+def _gib(name: str, bounds: Bounds, many: int, source: Source) -> Term:
     value, low, high = (each * many * GIB for each in bounds)
-    return Figure(value, low, high, "interpolated", where)
+    words = f"{many} × {bounds[0]:g} GiB ({bounds[1]:g} to {bounds[2]:g}) = {said(value)}"
+    return Term(name, Figure(value, low, high, source, words), 1.0, words)
 
 
 def _groups(candidate: Candidate) -> int:
@@ -78,21 +75,21 @@ def _groups(candidate: Candidate) -> int:
 
 
 def limit_bytes(cluster: Cluster) -> float:
-    """What a process can have of the device; where nobody said, 1.5 % less than is printed on it (ECC, the driver)."""
-    return cluster.device.usable_bytes or 0.985 * cluster.device.memory_bytes
+    """What a process can have of the device."""
+    return cluster.device.usable_bytes or constants.USABLE_FRAC * cluster.device.memory_bytes
 
 
 def fit(used: Figure, candidate: Candidate, cluster: Cluster) -> Fit:
     """Fits where the upper bound does, in JAX's pool where there is one; does not where not even the lower does."""
     limit = limit_bytes(cluster)
-    pool = _POOL_FRAC * limit if candidate.framework == "jax" and _has_pool(cluster) else limit
-    if used.high <= pool:
+    has_pool = candidate.framework == "jax" and not (_is_tpu(cluster) or _is_host(cluster))
+    if used.high <= limit * (constants.JAX_POOL_FRAC if has_pool else 1.0):
         return Fit.FITS
     return Fit.DOES_NOT if used.low > limit else Fit.TOO_CLOSE
 
 
-def _has_pool(cluster: Cluster) -> bool:
-    return "tpu" not in cluster.device.name.lower() and not _is_host(cluster)
+def _is_tpu(cluster: Cluster) -> bool:
+    return "tpu" in cluster.device.name.lower()
 
 
 def _is_host(cluster: Cluster) -> bool:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from meshscope.advisor.figures import Figure, Source
 from meshscope.advisor.forecast import Term
+from meshscope.advisor.memory.constants import GIB, MIB
 
 Category = Literal["parameters", "gradients", "optimizer", "activations", "logits", "communication", "temporaries"]
 CATEGORIES: tuple[Category, ...] = (
@@ -18,8 +19,6 @@ CATEGORIES: tuple[Category, ...] = (
 Pool = Literal["main", "gather", "reduce"]
 """The stream that a tensor was made on. The allocator gives no stream what another one freed, so what each of them
 needed at its widest adds up (torch, CUDACachingAllocator.cpp: blocks are found by stream)."""
-
-GIB = 2**30
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ def said(size_bytes: float) -> str:
     """A size in words, in GiB or MiB."""
     if size_bytes >= 0.1 * GIB:
         return f"{size_bytes / GIB:.2f} GiB"
-    return f"{size_bytes / 2**20:.2f} MiB"
+    return f"{size_bytes / MIB:.2f} MiB"
 
 
 def number(count: float) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from meshscope.advisor.memory.activations import activations
 from meshscope.advisor.memory.communication import communication
-from meshscope.advisor.memory.loss import logits
+from meshscope.advisor.memory.loss import hole, logits
 from meshscope.advisor.memory.parts import Part, Pool
 from meshscope.advisor.memory.place import Place
 from meshscope.advisor.memory.state import MOMENTS, Moment, state
@@ -15,7 +15,8 @@ from meshscope.advisor.memory.temporaries import temporaries
 
 @dataclass(frozen=True)
 class Peak:
-    """``parts`` are alive at the peak; ``held`` is what streams beside the main one held at moments of their own."""
+    """``parts`` are alive at the peak; ``held`` is what streams beside the main one held at moments of their own,
+    and what nothing can use."""
 
     stage: int
     moment: Moment
@@ -33,9 +34,18 @@ def peak(places: tuple[Place, ...]) -> Peak:
 
 
 def _stage_peak(place: Place) -> Peak:
-    moments = [at(place, moment) for moment in MOMENTS]
+    moments = [at(place, moment) for moment in _moments(place)]
     found = max(moments, key=lambda each: each.size_bytes)
-    return replace(found, held=(*_held(found, moments, "gather"), *_held(found, moments, "reduce")))
+    held = (*_held(found, moments, "gather"), *_held(found, moments, "reduce"), *hole(place, found.moment))
+    return replace(found, held=held)
+
+
+def _moments(place: Place) -> tuple[Moment, ...]:
+    """A stage without the output layer has no loss, and a forward pass that gathers nothing begins with less than it
+    ends with."""
+    if not place.stage.has_head:
+        return ("start", "backward", "end", "step") if place.gathers else ("backward", "end", "step")
+    return MOMENTS if place.gathers else MOMENTS[1:]
 
 
 def _held(found: Peak, moments: list[Peak], pool: Pool) -> tuple[Part, ...]:

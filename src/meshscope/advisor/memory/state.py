@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from meshscope.advisor.coverage import NotCovered
+from meshscope.advisor.memory.constants import ADAM_8BIT_BYTES, MOMENTS_KEPT
 from meshscope.advisor.memory.parts import Part, Pool, number, said
 from meshscope.advisor.memory.place import Place
 
@@ -12,13 +14,6 @@ Moment = Literal["start", "loss", "head", "backward", "end", "step"]
 in the last layer's, all activations there; in the first layer's, all gradients there; in the optimizer's step."""
 
 MOMENTS: tuple[Moment, ...] = ("start", "loss", "head", "backward", "end", "step")
-
-_MOMENTS_KEPT = {"adamw": 2.0, "adam": 2.0, "sgd": 0.0, "sgd-momentum": 1.0, "lion": 1.0, "muon": 1.0, "adafactor": 0.0}
-"""Numbers an optimizer keeps per parameter, of the size of Adam's. Muon: of matrices within layers; the rest has
-Adam's two (github KellerJordan/Muon README). Adafactor without momentum: rows and columns (arXiv 1804.04235)."""
-
-_ADAM_8BIT_BYTES = 2.0 + 2 * 4 / 256
-"""Two moments of a byte and an fp32 scale per block of 256 (bitsandbytes, functional.py: optimizer blockwise)."""
 
 
 def state(place: Place, moment: Moment) -> tuple[Part, ...]:
@@ -80,15 +75,23 @@ def _moments(place: Place) -> Part:
     return Part("optimizer", f"{place.candidate.optimizer}'s moments", size, words, 0.98, 1.02)
 
 
+def _optimizer(place: Place) -> str:
+    name = place.candidate.optimizer.lower()
+    return "adam8bit" if name in ("adamw8bit", "adamw-8bit", "adam-8bit") else name
+
+
 def moment_bytes(place: Place) -> float:
     """Bytes per parameter, averaged over the device's. ``Numerics.optimizer_bytes`` is of AdamW's two moments."""
-    each, optimizer = place.candidate.numerics.optimizer_bytes / 2, place.candidate.optimizer.lower()
-    if optimizer in ("adam8bit", "adamw8bit", "adamw-8bit"):
-        return min(_ADAM_8BIT_BYTES, 2 * each)
+    each, optimizer = place.candidate.numerics.optimizer_bytes / 2, _optimizer(place)
+    if optimizer not in MOMENTS_KEPT:
+        known = ", ".join(MOMENTS_KEPT)
+        raise NotCovered(f"what {optimizer} keeps per parameter is not known", hint=f"Known are {known}.")
+    if optimizer == "adam8bit":
+        return min(ADAM_8BIT_BYTES, 2 * each)
     if optimizer == "adafactor":
         narrow = min(place.architecture.d_model, max(1, place.architecture.d_ff))
         return 2 * 4.0 / narrow
     if optimizer == "muon":
         tables = place.share.tables / place.share.all
         return each * (1 + tables)
-    return each * _MOMENTS_KEPT.get(optimizer, 2.0)
+    return each * MOMENTS_KEPT[optimizer]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from meshscope.advisor.memory.block import compute_bytes, widths
-from meshscope.advisor.memory.habits import is_megatron
+from meshscope.advisor.memory.constants import WORKSPACE_BYTES, WORKSPACES, WORKSPACES_OF_MEGATRON
+from meshscope.advisor.memory.habits import is_megatron, is_nemo
 from meshscope.advisor.memory.parts import Part, number, said
 from meshscope.advisor.memory.place import Place
 from meshscope.advisor.memory.state import Moment, divided
 
-_WORKSPACE = 32 * 2**20
-"""cuBLAS's, one per handle and stream on Hopper and later (torch's CUDABlas.cpp). Transformer Engine has one of its own
-and four more for grouped products (its pytorch/module/base.py)."""
+WORKSPACE = "matrix products' workspace"
+"""The part's name: of a GPU only."""
 
 
 def temporaries(place: Place, moment: Moment) -> tuple[Part, ...]:
@@ -24,9 +24,9 @@ def temporaries(place: Place, moment: Moment) -> tuple[Part, ...]:
 
 
 def _workspace(place: Place) -> Part:
-    many = 6 if place.own.stands_in_gradients else 2
-    words = f"{many} of {said(_WORKSPACE)}"
-    return Part("temporaries", "matrix products' workspace", many * _WORKSPACE, words, 0.2, 2.0)
+    many = WORKSPACES_OF_MEGATRON if place.own.stands_in_gradients else WORKSPACES
+    words = f"{many} of {said(WORKSPACE_BYTES)}"
+    return Part("temporaries", WORKSPACE, many * WORKSPACE_BYTES, words, 0.2, 2.0)
 
 
 def _stand_ins(place: Place, moment: Moment) -> list[Part]:
@@ -85,17 +85,23 @@ def _weights_in_fp8(place: Place) -> list[Part]:
     SOURCE: transformer_engine/pytorch/module/base.py, ``get_weight_workspace``."""
     if not place.own.stands_in_gradients or place.candidate.numerics.compute not in ("fp8", "fp4"):
         return []
-    size = place.share.all - place.share.tables
-    words = f"1 B × {number(size)} weights in layers = {said(size)}"
-    return [Part("temporaries", "weights in fp8", size, words, 0.0, 2.1)]
+    many = place.share.all - place.share.tables
+    if place.candidate.zero_stage == 3:
+        many = place.share.layer
+    words = f"1 B × {number(many)} weights in layers = {said(many)}"
+    if is_nemo(place.candidate):
+        # Its recipes keep parameters in fp8, in place of bf16.
+        return [Part("temporaries", "weights in fp8", 0.0, words, spare_bytes=many)]
+    return [Part("temporaries", "weights in fp8", many, words, 0.0, 2.1)]
 
 
 def _step(place: Place) -> list[Part]:
-    """torch's optimizers over lists of tensors make one temporary as large as a moment; fused ones none.
+    """torch's Adam over lists of tensors makes one temporary as large as a moment. Fused ones make none, nor do those
+    that go parameter by parameter.
     SOURCE: torch/optim/adamw.py, ``_multi_tensor_adamw``."""
     if is_megatron(place.candidate):
         return _gradients_in_fp32(place)
-    if not place.candidate.numerics.optimizer_bytes:
+    if place.candidate.optimizer.lower() not in ("adamw", "adam"):
         return []
     each = place.candidate.numerics.optimizer_bytes / 2
     size = each * divided(place, is_sharded=place.candidate.zero_stage >= 1)

@@ -186,7 +186,7 @@ def _has_collectives(module: Any, number: int) -> bool:
 
 def tell(asked: Asked) -> dict[str, Any]:
     options = dataclasses.replace(scripted.options(asked), devices=asked.ranks, device="cpu")
-    script = scripted.imported(asked.script)
+    script: Any = scripted.imported(asked.script)
     script.jax = Namespace(asked.ranks)
     watch = AheadWatch(script.jax)
     with suppress(Enough):

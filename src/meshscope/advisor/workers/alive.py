@@ -33,8 +33,8 @@ def keyed(tensors: Iterable[torch.Tensor | None]) -> dict[Key, int]:
 
 def _under(tensor: torch.Tensor) -> list[torch.UntypedStorage]:
     if is_traceable_wrapper_subclass(tensor):
-        names, _ = tensor.__tensor_flatten__()
-        return [storage for name in names for storage in _under(getattr(tensor, name))]
+        inner = (getattr(tensor, name) for name in tensor.__tensor_flatten__()[0])
+        return [storage for one in inner if isinstance(one, torch.Tensor) for storage in _under(one)]
     return [tensor.untyped_storage()]
 
 
@@ -43,11 +43,13 @@ class Alive(TorchDispatchMode):
 
     ``sent`` counts collectives by kind, bytes (the larger of what goes in and comes out) and the group's size.
     ``communicated`` are keys of storages that a collective has read or written. At operation number ``look_at`` it
-    calls ``look``. Operations that sharding rules try out in a fake mode of their own are not counted.
+    calls ``look``. With ``is_fused`` no peak is looked for within an update: a GPU's fused optimizer needs nothing
+    beside what it updates. Operations that sharding rules try out in a fake mode of their own are not counted.
     """
 
-    def __init__(self, ranks: int) -> None:
+    def __init__(self, ranks: int, *, is_fused: bool) -> None:
         super().__init__()
+        self._is_fused = is_fused
         self.alive_bytes = self.peak_bytes = self.operation = self.peak_operation = 0
         self.peak_in = ""
         self.sent: Counter[tuple[str, int, int]] = Counter()
@@ -98,7 +100,7 @@ class Alive(TorchDispatchMode):
             self._note(storage)
         if function.namespace in ("c10d", "_c10d_functional") and function is not _WAIT:
             self._note_collective(function, args, result)
-        if self.alive_bytes > self.peak_bytes:
+        if self.alive_bytes > self.peak_bytes and not (self.in_update and self._is_fused):
             self.peak_bytes, self.peak_operation = self.alive_bytes, self.operation
             self.peak_in = self._where()
         if self.operation == self._look_at:

@@ -28,7 +28,7 @@ _FEWEST, _MOST = 3, 200
 def timed(work: Callable[[], Any], budget_s: float) -> float:
     """Seconds of one call: the median of as many as fit into the budget, after one that compiles."""
     jax.block_until_ready(work())
-    took = []
+    took: list[float] = []
     deadline = time.perf_counter() + budget_s
     while len(took) < _FEWEST or (time.perf_counter() < deadline and len(took) < _MOST):
         begun = time.perf_counter()

@@ -35,7 +35,7 @@ _FEWEST, _MOST = 3, 200
 def timed(work: Callable[[], object], device: torch.device, budget_s: float) -> float:
     """Seconds of one call: the median of as many as fit into the budget, after one that warms up."""
     work()
-    took = []
+    took: list[float] = []
     deadline = time.perf_counter() + budget_s
     while len(took) < _FEWEST or (time.perf_counter() < deadline and len(took) < _MOST):
         _settle(device)
@@ -120,7 +120,7 @@ def timed_together(work: Callable[[], object], device: torch.device, budget_s: f
     one_s = max(time.perf_counter() - begun, 1e-7)
     times = torch.tensor([min(max(int(budget_s / one_s), _FEWEST), _MOST)], device=device)
     dist.broadcast(times, src=0)
-    took = []
+    took: list[float] = []
     for _ in range(int(times)):
         _settle(device)
         begun = time.perf_counter()

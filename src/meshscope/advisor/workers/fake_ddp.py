@@ -38,6 +38,7 @@ class FakeDdp(DistributedDataParallel):
         self.module = module
         self.gradient_as_bucket_view = gradient_as_bucket_view
         self.require_backward_grad_sync = True
+        self.device_type = next((p.device.type for p in module.parameters()), "cpu")
         self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
         held = [p for name, p in module.named_parameters() if p.requires_grad and name not in self.parameters_to_ignore]
         first = dist._DEFAULT_FIRST_BUCKET_BYTES if bucket_cap_mb is None else 0

@@ -12,15 +12,14 @@ device, what operators keep and need in between may differ on a GPU (fused optim
 from __future__ import annotations
 
 import dataclasses
-import os
 import resource
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -28,16 +27,13 @@ from torch._subclasses.fake_tensor import (
     UnsupportedOperatorException,
     unset_fake_temporarily,
 )
-from torch.testing._internal.distributed.fake_pg import FakeStore
 
-from meshscope.advisor.workers import scripted
+from meshscope.advisor.workers import fake_group, scripted
 from meshscope.advisor.workers.alive import Alive, keyed
 from meshscope.advisor.workers.fake_ddp import FakeDdp
 from meshscope.advisor.workers.scripted import Asked, Enough, UntoldError
 from meshscope.capture.workers import torch_memory
 from meshscope.capture.workers.torch_memory import SavedTensors
-
-T = TypeVar("T")
 
 _WARM_UP, _SEEK, _LOOK = range(3)
 _STEPS = 3
@@ -80,7 +76,7 @@ class FakeWatch:
             self.told = _told(self._alive)
             self.sizes["activations"] = self._saved.peak_bytes
 
-    def batch(self, fetch: Callable[[], T]) -> T:
+    def batch(self, fetch: Callable[[], Any]) -> Any:
         with unset_fake_temporarily():
             found = fetch()
         self._batch = tuple(
@@ -113,10 +109,13 @@ class FakeWatch:
     def _take_stock(self) -> None:
         """What every storage that is alive at the peak is for."""
         left = dict(self._alive.sizes)
-        groups = self._state() | {
+        gathered, shards = _of_fsdp(self._module)
+        state = self._state()
+        state["parameters"] = {key: size for key, size in (state["parameters"] | shards).items() if key not in gathered}
+        groups = state | {
             "batch": keyed(self._batch),
             "activations": dict.fromkeys(self._saved.held, 0),
-            "gathered": _gathered(self._module),
+            "gathered": gathered,
             "communication": dict.fromkeys(self._alive.communicated, 0),
         }
         self.at_peak = {name: sum(left.pop(key, 0) for key in found) for name, found in groups.items()}
@@ -163,24 +162,26 @@ def _most_state_rank(optimizer: Any) -> int:
     return max(range(len(loads)), key=loads.__getitem__)
 
 
-def _gathered(module: torch.nn.Module | None) -> dict[int, int]:
-    """Parameters that FSDP2 holds whole at the moment; what keeps them has no public name."""
-    found: dict[int, int] = {}
+def _of_fsdp(module: torch.nn.Module | None) -> tuple[dict[int, int], dict[int, int]]:
+    """Parameters that FSDP2 holds whole at the moment, and its shards of all; what keeps them has no public name."""
+    whole: dict[int, int] = {}
+    shards: dict[int, int] = {}
     for one in module.modules() if module is not None else ():
         state = one._get_fsdp_state() if hasattr(one, "_get_fsdp_state") else None
         for group in getattr(state, "_fsdp_param_groups", ()):
             for parameter in group.fsdp_params:
-                found |= keyed([*parameter.all_gather_outputs, getattr(parameter, "_unsharded_param", None)])
-    return found
+                whole |= keyed([*parameter.all_gather_outputs, getattr(parameter, "_unsharded_param", None)])
+                shards |= keyed([parameter.sharded_param])
+    return whole, shards
 
 
 def tell(asked: Asked) -> dict[str, Any]:
-    _as_rank(asked)
+    fake_group.join(asked)
     fake = FakeTensorMode(allow_non_fake_inputs=True)
     options = scripted.options(asked)
     script = scripted.imported(asked.script)
     notes = _even_experts()
-    alive = Alive(asked.ranks)
+    alive = Alive(asked.ranks, is_fused=not asked.is_cpu)
     watch = FakeWatch(fake, alive)
     try:
         with fake, alive:
@@ -189,6 +190,7 @@ def tell(asked: Asked) -> dict[str, Any]:
     except Enough:
         pass
     except (DataDependentOutputException, DynamicOutputShapeException) as error:
+        traceback.print_exception(error)
         raise UntoldError(f"the model's shapes depend on numbers ({error}), and fake tensors have none") from error
     except UnsupportedOperatorException as error:
         raise UntoldError(f"torch knows no shapes for {error}, an operator of the model") from error
@@ -207,36 +209,13 @@ def _three_steps(options: Any) -> Any:
     return dataclasses.replace(options, steps=_STEPS, device="cpu")
 
 
-def _as_rank(asked: Asked) -> None:
-    """Who this process is, and torch's functions for that as scripts will find them."""
-    os.environ |= {
-        "RANK": str(asked.rank),
-        "LOCAL_RANK": "0",
-        "WORLD_SIZE": str(asked.ranks),
-        "LOCAL_WORLD_SIZE": "1",
-        "OMP_NUM_THREADS": "1",
-    }
-    dist.init_process_group("fake", rank=asked.rank, world_size=asked.ranks, store=FakeStore())
-    dist.init_process_group = lambda *_, **__: None
-    torch.nn.parallel.DistributedDataParallel = FakeDdp
-    # A mesh looks at numbers of its own.
-    torch.distributed.device_mesh.init_device_mesh = _in_earnest(torch.distributed.device_mesh.init_device_mesh)
-
-
-def _in_earnest(function: Callable[..., T]) -> Callable[..., T]:
-    def called(*args: Any, **kwargs: Any) -> T:
-        with unset_fake_temporarily():
-            return function(*args, **kwargs)
-
-    return called
-
-
 def _own_made(model: str, fake: FakeTensorMode, alive: Alive) -> None:
     """A user's own model without numbers; where its factory needs them, made in full and then stripped of them."""
     if ":" not in model:
         return
     import own
 
+    _let_modules_stay()
     try:
         own.made(model)
     except Exception:  # noqa: BLE001  # whatever a factory raises that is asked for a model without numbers
@@ -246,6 +225,20 @@ def _own_made(model: str, fake: FakeTensorMode, alive: Alive) -> None:
             if isinstance(module, torch.nn.Module):
                 _strip(module, fake)
                 alive.hold([*module.parameters(), *module.buffers()])
+
+
+def _let_modules_stay() -> None:
+    """``module.to(device)`` swaps fake parameters for new ones, which torch refuses for some: not where all are there
+    already."""
+    apply = torch.nn.Module._apply
+
+    def applied(self: torch.nn.Module, function: Callable[..., Any], *args: Any, **kwargs: Any) -> torch.nn.Module:
+        with torch.no_grad():
+            if all(function(tensor) is tensor for tensor in (*self.parameters(), *self.buffers())):
+                return self
+        return apply(self, function, *args, **kwargs)
+
+    setattr(torch.nn.Module, "_apply", applied)  # noqa: B010  # a checker takes it for a mistake
 
 
 def _strip(module: torch.nn.Module, fake: FakeTensorMode) -> None:
@@ -259,12 +252,13 @@ def _even_experts() -> list[str]:
     """Where the bundled mixture of experts asks how many tokens each expert has, it is told as many as any other."""
     from models import torch_moe
 
-    forward = torch_moe.Experts.forward
+    experts: Any = torch_moe.Experts
+    forward = experts.forward
 
     def evenly(self: Any, rows: torch.Tensor, counts: Any) -> torch.Tensor:
         return forward(self, rows, _Even(len(rows), len(self.up)))
 
-    torch_moe.Experts.forward = evenly
+    experts.forward = evenly
     return [_EVEN]
 
 

@@ -33,12 +33,13 @@ class UntoldError(Exception):
 
 @dataclass(frozen=True)
 class Asked:
-    """``script`` with the workload's own ``flags``, as rank ``rank`` of ``ranks``."""
+    """``script`` with the workload's own ``flags``, as rank ``rank`` of ``ranks``; ``is_cpu``: on CPUs, not GPUs."""
 
     script: Path
     rank: int
     ranks: int
     flags: list[str]
+    is_cpu: bool
 
 
 def answer(tell: Callable[[Asked], dict[str, Any]]) -> int:
@@ -112,6 +113,7 @@ def _asked() -> Asked:
     parser.add_argument("--script", type=Path, required=True)
     parser.add_argument("--rank", type=int, default=0)
     parser.add_argument("--ranks", type=int, required=True)
+    parser.add_argument("--cpu", action="store_true")
     parser.add_argument("flags", nargs="*")
     given = parser.parse_args()
-    return Asked(given.script, given.rank, given.ranks, given.flags)
+    return Asked(given.script, given.rank, given.ranks, given.flags, given.cpu)
