@@ -66,6 +66,8 @@ _MEGATRON = Stack(
     "megatron",
     fusion="fused",
     is_megatron=True,
+    # Its switches for that are off unless they are given (Megatron-LM, arguments.py).
+    is_overlapped=False,
     has_fused_optimizer=True,
     usual_zero_stage=1,
 )
@@ -95,8 +97,8 @@ STACKS = {
         Stack("nanotron", "torch", "nanotron", fusion="fused", has_fused_optimizer=True, usual_zero_stage=1),
         _MEGATRON,
         _ENGINE,
-        replace(_ENGINE, name="megatron-overlap", hides_tensor_frac=_BUFFERED_FRAC),
-        replace(_ENGINE, name="megatron-nemo", hides_tensor_frac=_BUFFERED_FRAC,
+        replace(_ENGINE, name="megatron-overlap", is_overlapped=True, hides_tensor_frac=_BUFFERED_FRAC),
+        replace(_ENGINE, name="megatron-nemo", is_overlapped=True, hides_tensor_frac=_BUFFERED_FRAC,
                 has_narrow_gradients=True, sends_once_per_node=True),
         replace(_MEGATRON, name="megatron-2021", family="megatron-2021", is_flash=False, is_sequence_parallel=False,
                 is_overlapped=False, usual_zero_stage=0),
@@ -134,7 +136,7 @@ def stack(framework: str, notes: str = "", compiled: str = "", date: str = "", o
         name = "megatron-2021"
     if name == "megatron" and re.search(r"\bte\b|transformer.?engine", notes.lower()):
         name = "megatron-te"
-    if name == "megatron-te" and re.search(r"tp.?comm.?overlap", options.lower()):
+    if name == "megatron-te" and re.search(r"overlap", options.lower()):
         name = "megatron-overlap"
     if re.search(r"compile|inductor", compiled.lower()) and f"{name}-compile" in STACKS:
         name = f"{name}-compile"
