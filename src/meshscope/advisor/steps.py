@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from meshscope.advisor.candidate import Candidate
-from meshscope.advisor.operations import Groups, Layer, Operation, Stage, groups
+from meshscope.advisor.operations import Groups, Layer, Stage, groups
 from meshscope.advisor.prices import Prices
 from meshscope.advisor.replay import COMPUTE, HOST, Piece, Repeat
 from meshscope.advisor.stacks import Stack
@@ -46,7 +46,7 @@ class Step:
     @property
     def overlaps(self) -> bool:
         """Whether gradients are reduced beside the backward pass, else once all of it is over."""
-        return self.gathers or (self.candidate.is_overlapped and self.ran.is_overlapped)
+        return self.gathers or self.candidate.is_overlapped
 
     # ---- communication of data parallelism
 
@@ -97,25 +97,27 @@ class Step:
 
     # ---- one micro-batch
 
-    def work(self, layer: Layer, phase: str, waits: Waits, more: tuple[Piece, ...] = ()) -> tuple[Piece, ...]:
+    def work(self, layer: Layer, phase: str, waits: Waits = ()) -> tuple[Piece, ...]:
         """A layer's own pieces; the first waits for its parameters, the last says that the layer is done."""
+        return self.issued(_waiting(self.priced(layer, phase), waits))
+
+    def priced(self, layer: Layer, phase: str) -> tuple[Piece, ...]:
+        """A layer's own pieces, and a mark that it is done."""
         operations = layer.forward if phase == "forward" else layer.backward
         pieces = self.prices.pieces(operations, phase, is_whole=self.is_whole)
         if not pieces:
-            return more
-        pieces[0] = replace(pieces[0], waits=(*pieces[0].waits, *waits))
-        mark = Piece(COMPUTE, 0.0, "", phase, "", ((pieces[-1].lane, 0),), "layer")
-        if sum(each.host_s for each in pieces) < sum(each.seconds for each in pieces):
-            # The host is ahead of the device all the while: nothing ever waits for it.
-            pieces = [replace(each, host_s=0.0) for each in pieces]
-            return (*pieces, *more, mark)
-        return (self.ahead(operations), *pieces, *more, mark)
+            return ()
+        return (*pieces, Piece(COMPUTE, 0.0, "", phase, "", ((pieces[-1].lane, 0),), "layer"))
 
-    def ahead(self, operations: tuple[Operation, ...]) -> Piece:
-        """The host waits until the queue has room."""
-        launches = sum(each.launches for each in operations if each.kind in ("matmul", "attention", "memory"))
-        depth = min(_FARTHEST, max(1, _QUEUE // max(launches, 1)))
-        return Piece(HOST, 0.0, "", waits=(("layer", depth),))
+    def issued(self, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
+        """As the host issues them. Where it needs less time than the device it is ahead all the while, and nothing ever
+        waits for it; else it runs ahead until the queue is full."""
+        host_s = sum(each.host_s for each in pieces)
+        if host_s < sum(each.seconds for each in pieces if each.lane == COMPUTE):
+            return tuple(replace(each, host_s=0.0) if each.host_s else each for each in pieces)
+        launches = host_s / max(self.prices.host_s(1), 1e-12)
+        depth = min(_FARTHEST, max(1, int(_QUEUE / max(launches, 1.0))))
+        return (Piece(HOST, 0.0, "", waits=(("layer", depth),)), *pieces)
 
     def forward(self) -> tuple[Piece | Repeat, ...]:
         stage = self.stage
@@ -129,14 +131,14 @@ class Step:
             following = runs[number + 1][0] if number + 1 < len(runs) else None
             body += self.run(layer, many, following, "forward")
         if stage.last is not None:
-            body += self.work(stage.last, "forward", ())
+            body += self.work(stage.last, "forward")
         return tuple(body)
 
     def backward(self, *, reduces: bool) -> tuple[Piece | Repeat, ...]:
         stage, regathers = self.stage, self.gathers and self.candidate.zero_stage == 3
         body: list[Piece | Repeat] = []
         if stage.last is not None:
-            body += self.work(stage.last, "backward", ())
+            body += self.work(stage.last, "backward")
         runs = stage.layers[::-1]
         if runs and regathers:
             body += self.gather(runs[0][0], (("layer", 1),))
@@ -144,7 +146,7 @@ class Step:
             following = runs[number + 1][0] if number + 1 < len(runs) else None
             body += self.run(layer, many, following, "backward", reduces=reduces)
         if stage.first is not None:
-            body += self.work(stage.first, "backward", ())
+            body += self.work(stage.first, "backward")
             if reduces and self.overlaps:
                 body += self.reduce(_ends(stage))
         elif stage.last is not None and reduces and self.overlaps:
@@ -159,16 +161,12 @@ class Step:
         # The buffer of the layer before must be free before another is gathered into it.
         room: Waits = (("layer", max(0, self.candidate.prefetch - 1)),)
         after = self.reduce(layer) if reduces and self.overlaps else ()
-        inner = (
-            *(self.gather(layer, room) if gathers else ()),
-            *self.work(layer, phase, self.own(1, gathers=gathers)),
-            *after,
-        )
-        last = (
-            *(self.gather(following, room) if gathers and following is not None else ()),
-            *self.work(layer, phase, self.own(1 if following is not None else 0, gathers=gathers)),
-            *after,
-        )
+        own = self.priced(layer, phase)
+        ahead = self.gather(layer, room) if gathers else ()
+        inner = self.issued((*ahead, *_waiting(own, self.own(1, gathers=gathers)), *after))
+        ahead = self.gather(following, room) if gathers and following is not None else ()
+        lag = 1 if following is not None else 0
+        last = self.issued((*ahead, *_waiting(own, self.own(lag, gathers=gathers)), *after))
         return [Repeat(inner, many - 1), *last] if many > 1 else list(last)
 
     def own(self, lag: int, *, gathers: bool = True) -> Waits:
@@ -204,6 +202,12 @@ class Step:
     def expert_shards(self) -> float:
         laid = self.candidate
         return max(1.0, laid.sharded_over / laid.expert) if laid.zero_stage else 1.0
+
+
+def _waiting(pieces: tuple[Piece, ...], waits: Waits) -> tuple[Piece, ...]:
+    if not pieces or not waits:
+        return pieces
+    return (replace(pieces[0], waits=(*pieces[0].waits, *waits)), *pieces[1:])
 
 
 def _ends(stage: Stage) -> Layer:
