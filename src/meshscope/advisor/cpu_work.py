@@ -19,6 +19,11 @@ _BYTES = {"norm": 8.0, "add": 6.0, "copy": 8.0, "activation": 18.0, "loss": 16.0
 trace of two blocks of width 256 over 128 tokens, one core, torch 2.13: LayerNorm 0.75 ns an element, an addition 0.6,
 GELU (tanh) 1.8, log-softmax with its loss 1.6, at the 1e10 bytes a second that a core is assumed to move."""
 
+_FEW_TOKENS = 10.0
+"""Products of as many tokens take twice as long for each as those of very many. One core multiplied 64 rows at 86
+GFLOP/s and 256 at 104 (widths of 256 and 1024, torch 2.13); in traces of both, backward passes differ by half of that.
+"""
+
 BACKWARD_BYTES = 1.6
 """Times the bytes of the forward pass, of everything but matrix products: from the same traces (9.0 ms of 7.2, and
 nothing of the additions)."""
@@ -61,13 +66,18 @@ class Work:
         return Work(*(getattr(self, one.name) * times for one in fields(Work)))
 
 
+def product_flop(tokens: float, weights: float) -> float:
+    """Of a product of so many rows with matrices of so many weights, as if all were of many rows."""
+    return 2.0 * (tokens + _FEW_TOKENS) * weights
+
+
 def block_forward(model: Architecture, tokens: float, seq_len: int) -> Work:
     """One block over ``tokens`` tokens in sequences of ``seq_len``."""
     width, wide = model.d_model, model.d_ff
     matrices = model.attention_parameters + model.mlp_parameters(wide)
     elements = {"norm": 2 * width, "add": 2 * width, "copy": width, "activation": wide}
     return Work(
-        flop=2.0 * tokens * matrices,
+        flop=product_flop(tokens, matrices),
         weight_bytes=_FLOAT_BYTES * matrices,
         attention_flop=4.0 * tokens * seq_len * model.attention_width * (0.5 if model.is_causal else 1.0),
         moved_bytes=tokens * sum(_BYTES[name] * count for name, count in elements.items()),
@@ -98,7 +108,7 @@ def last_forward(model: Architecture, tokens: float) -> Work:
     moved = tokens * (_BYTES["norm"] * model.d_model + _BYTES["loss"] * model.vocab)
     table = model.d_model * model.vocab
     return Work(
-        flop=2.0 * tokens * table,
+        flop=product_flop(tokens, table),
         weight_bytes=_FLOAT_BYTES * table,
         moved_bytes=moved,
         calls=0.75 * CALLS["ends forward"],
@@ -130,4 +140,4 @@ def optimizer(parameters: float, tensors: float) -> Work:
 
 def copied(size_bytes: float, calls: float = 0.0) -> Work:
     """A buffer read and written once."""
-    return Work(moved_bytes=2.0 * size_bytes, calls=calls)
+    return Work(streamed_bytes=2.0 * size_bytes, calls=calls)

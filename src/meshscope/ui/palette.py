@@ -114,9 +114,9 @@ TIMES = ("compute", "hidden", "exposed", "copy", "wait", "idle")
 BESIDE = ("host", "launch", "mixed", "late", "data")
 """Time too, but not of a device at work: of another queue, of a path over ranks, of what an idle device waits for."""
 
-BYTES = ("parameters", "gradients", "optimizer", "activations", "temporaries")
-PREDICTED_BYTES = ("parameters", "gradients", "optimizer", "activations", "logits", "communication", "temporaries")
-"""What a forecast of memory tells apart; ``outside`` is what the process holds beside: slack, context, buffers."""
+BYTES = ("parameters", "gradients", "optimizer", "activations", "logits", "communication", "temporaries", "outside")
+"""``outside`` of what is allocated: slack, context, communication's own buffers. A forecast alone tells apart logits,
+communication (buckets, gathered parameters) and it."""
 
 
 def texture(meaning: str, look: Look) -> str:

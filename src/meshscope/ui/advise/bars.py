@@ -10,7 +10,7 @@ from meshscope.advisor.forecast import MemoryForecast, TimeForecast
 from meshscope.ui.look import Look
 from meshscope.ui.marks.bars import stacked
 from meshscope.ui.marks.cells import Line, Piece
-from meshscope.ui.palette import PREDICTED_BYTES, texture
+from meshscope.ui.palette import BYTES, texture
 from meshscope.units import NS_PER_S, milliseconds
 
 _BEYOND = 1.25
@@ -46,7 +46,7 @@ def memory_scale(some: Sequence[MemoryForecast], width: int) -> Scale:
 
 def memory_parts(memory: MemoryForecast) -> list[tuple[str, float]]:
     """Bytes of each category that is there, and last what the process holds outside of them."""
-    told = [(name, memory.categories[name].value) for name in PREDICTED_BYTES if name in memory.categories]
+    told = [(name, memory.categories[name].value) for name in BYTES if name in memory.categories]
     return [*told, ("outside", max(memory.used.value - sum(value for _, value in told), 0.0))]
 
 
