@@ -116,6 +116,13 @@ def test_a_recording_with_faults_or_of_an_unknown_model_is_refused(runs: dict[st
             recorded(replace(run, experiment=msgspec.structs.replace(run.experiment, **change)))
 
 
+def test_ranks_of_several_nodes_ran_on_as_many_nodes() -> None:
+    asked = replace(ASKED, devices=16, device_name="NVIDIA H100 80GB HBM3", nodes=2)
+    found = ran_on(asked)
+    assert (found.devices, found.per_node, found.nodes) == (16, 8, 2)
+    assert ran_on(replace(asked, device_name="cpu", device_kind="cpu", cores=64)).cores_per_rank == 8
+
+
 def test_a_run_without_profiled_steps_cannot_be_calibrated_on(runs: dict[str, Run]) -> None:
     run = replace(runs["ddp"], windows=())
     with pytest.raises(NotCovered, match="profiled"):

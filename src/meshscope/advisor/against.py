@@ -112,8 +112,9 @@ def against(run: Run, cluster: Cluster | None = None, multipliers: Multipliers =
 
 def ran_on(asked: Asked) -> Cluster:
     """The devices of a recording. Raises InputError for one that nobody described."""
-    found = cluster_of(f"{asked.devices}x{asked.device_name or asked.device_kind}")
-    return replace(found, cores_per_rank=asked.cores / asked.devices) if asked.cores else found
+    each, name = asked.devices // asked.nodes, asked.device_name or asked.device_kind
+    found = cluster_of(f"{asked.nodes}x{each}x{name}" if asked.nodes > 1 else f"{asked.devices}x{name}")
+    return replace(found, cores_per_rank=asked.cores / each) if asked.cores else found
 
 
 def predicted(asked: Asked, cluster: Cluster, multipliers: Multipliers = NEUTRAL) -> Forecast:

@@ -24,7 +24,8 @@ _MIB = 2**20
 
 @dataclass(frozen=True)
 class Asked:
-    """What was run. ``devices`` and ``device_name`` say on what; ``cores`` are those of all CPU ranks together."""
+    """What was run. ``devices`` (on ``nodes``) and ``device_name`` say on what; ``cores`` are those of all CPU ranks
+    of a node together."""
 
     architecture: Architecture
     candidate: Candidate
@@ -32,6 +33,7 @@ class Asked:
     device_kind: str
     device_name: str
     cores: int
+    nodes: int = 1
 
 
 def recorded(run: Run) -> Asked:
@@ -49,9 +51,9 @@ def recorded(run: Run) -> Asked:
         raise NotCovered("its gradients were compressed")
     kind = device_kind(run)
     name = here.devices[0] if here.devices else "cpu" if kind == "cpu" else ""
-    return Asked(
-        architecture(here.options), candidate(here), max(here.ranks, 1), kind, name, here.cores if kind == "cpu" else 0
-    )
+    cores = here.cores if kind == "cpu" else 0
+    nodes = max(here.nodes, 1)
+    return Asked(architecture(here.options), candidate(here), max(here.ranks, 1), kind, name, cores, nodes)
 
 
 def architecture(options: Mapping[str, Any]) -> Architecture:
