@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from meshscope.analysis.device_steps import device_step_ns
 from meshscope.analysis.graph import Graph
 from meshscope.analysis.graph_run import RoundGraph, measure
 from meshscope.analysis.parts import per_round
@@ -89,7 +90,7 @@ def marked_step_ns(path: CriticalPath, run: Run) -> float:
     long after its host, and ranks do not begin together.
     """
     windows = [one for one in run.windows if one.rank in path.ranks and set(path.steps) <= set(one.steps)]
-    lengths_ns = [one.step_ns[np.isin(one.steps, path.steps)] @ np.array([-1, 1]) for one in windows]
+    lengths_ns = [device_step_ns(one)[np.isin(one.steps, path.steps)] @ np.array([-1, 1]) for one in windows]
     known = [one for one in lengths_ns if len(one)]
     return float(np.mean(np.concatenate(known))) if known else math.nan
 
