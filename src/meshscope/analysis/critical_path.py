@@ -84,10 +84,9 @@ def of_round(windows: Round, world: int) -> CriticalPath | None:
 
 
 def marked_step_ns(path: CriticalPath, run: Run) -> float:
-    """How long a step of the path takes between its marks, in the mean over ranks; NaN where there are none.
+    """How long a step of the path takes each rank, in the mean: its device's on a GPU; NaN where no step is marked.
 
-    That is not always the path's own: a device comes to a step when it is through with the one before, which may be
-    long after its host, and ranks do not begin together.
+    That is not always the path's own: ranks do not begin together, and what was launched in a step may run behind it.
     """
     windows = [one for one in run.windows if one.rank in path.ranks and set(path.steps) <= set(one.steps)]
     lengths_ns = [device_step_ns(one)[np.isin(one.steps, path.steps)] @ np.array([-1, 1]) for one in windows]

@@ -36,8 +36,8 @@ Flags = npt.NDArray[np.bool_]
 LAUNCHES, ANNOTATIONS, MARKS = "launches", "annotations", "host marks"
 
 MOST_UNLINKED_FRAC = 0.1
-"""Where more of a stream's work than this has no launch in the trace, after the first that has one, launches are
-missing and not just older than the trace."""
+"""Where more of a stream's work than this has no launch in the trace, from the first that was launched in it on,
+launches are missing and not just older than the trace."""
 
 _WORK = (Kind.COMPUTE, Kind.COLLECTIVE, Kind.COPY)
 _STEP = re.compile(r"^ProfilerStep#([0-9]{1,9})$")
@@ -111,7 +111,8 @@ def _stream(window: Window) -> _Stream | None:
     mine = row[spans.lane[row] == lanes[int(weight_ns.argmax())]]
     mine = mine[np.lexsort((spans.end_ns[mine], spans.start_ns[mine]))]
     launched_ns, is_linked = _launched(spans, mine)
-    first = int(is_linked.argmax())
+    is_own = is_linked & (launched_ns >= window.start_ns)
+    first = int((is_own if is_own.any() else is_linked).argmax())
     if not is_linked.any() or ratio(int((~is_linked[first:]).sum()), len(mine) - first) > MOST_UNLINKED_FRAC:
         return None
     never = np.iinfo(np.int64).min

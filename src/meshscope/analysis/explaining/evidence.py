@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from meshscope.analysis.device_steps import device_step_ns
+from meshscope.analysis.device_steps import device_step_ns, device_steps
 from meshscope.analysis.explaining.number import Events, Evidence, Place, Ruled, Shown
 from meshscope.analysis.in_steps import steps_of
 from meshscope.intervals import Intervals, complement, union
@@ -166,7 +166,10 @@ def place(window: Window, steps: Sequence[int] | None = None) -> Place:
     counting = tuple(window.steps) if steps is None else tuple(steps)
     bounds = device_step_ns(window)[np.isin(window.steps, counting)]
     steps_ns = union(bounds[:, 0], bounds[:, 1]).total_ns
-    return Place(window.source, window.rank, window.start_ns, window.end_ns, counting, window.is_complete, steps_ns)
+    is_behind = device_steps(window).ahead_ns > 0
+    return Place(
+        window.source, window.rank, window.start_ns, window.end_ns, counting, window.is_complete, steps_ns, is_behind
+    )
 
 
 def labels(windows: Sequence[Window]) -> list[str]:
