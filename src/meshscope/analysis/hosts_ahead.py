@@ -77,5 +77,5 @@ def untold(run: Run) -> tuple[tuple[str, str], ...]:
     if not ranks:
         return ()
     whose = f"{'ranks' if len(ranks) > 1 else 'rank'} {ranges(ranks)}"
-    why = "no launch tells when the device came to a step, so steps are between the host's marks and may hold others' work"
+    why = "no launch tells when the device came to a step, so steps are between the host's marks"
     return (("device_steps", f"{whose}: {why}"),)

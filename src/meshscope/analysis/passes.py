@@ -33,9 +33,10 @@ class Pass:
     ``start_ns`` is when autograd began on the host. All else is by the device's clock, which a host may be far ahead
     of: ``begun_ns`` is when the first kernel that autograd launched began (on CPU, where autograd did), ``computed_ns``
     when the last ended. ``ready_ns`` is when each bucket's all-reduce could begin: it was asked for, and on a GPU the
-    computation launched before it had ended. ``exposed_ns`` is the time of each beside which nothing was computed,
-    ``after_ns`` the part of it after ``computed_ns``; ``exposed`` and ``tail`` are the unions of these. ``optimizer``
-    numbers the optimizer's step that comes next, and ``step`` is the profiled one in which autograd began, −1 outside.
+    computation launched before it had ended, or it began. ``exposed_ns`` is the time of each beside which nothing was
+    computed, ``after_ns`` the part of it after ``computed_ns``; ``exposed`` and ``tail`` are the unions of these.
+    ``optimizer`` numbers the optimizer's step that comes next, and ``step`` is the profiled one in which autograd
+    began, −1 outside.
     """
 
     rank: int
@@ -100,7 +101,7 @@ def passes(window: Window) -> tuple[Pass, ...]:
             _pass(
                 window,
                 here.row[buckets],
-                _ready(window, here, here.time_ns[buckets]),
+                _ready(window, here, buckets),
                 start_ns=start_ns,
                 begun_ns=int(spans.start_ns[computed].min()) if window.device_kind == "gpu" else start_ns,
                 computed_ns=int(spans.end_ns[computed].max()),
@@ -111,8 +112,9 @@ def passes(window: Window) -> tuple[Pass, ...]:
     return tuple(found)
 
 
-def _ready(window: Window, here: Places, asked_ns: Ints) -> Ints:
-    """When the device could begin what was asked for at some moments, (b,)."""
+def _ready(window: Window, here: Places, bucket: Ints) -> Ints:
+    """When the device could begin some all-reduces, which is when it began them at the latest, (b,)."""
+    asked_ns = here.time_ns[bucket]
     if window.device_kind != "gpu":
         return asked_ns
     spans = window.spans
@@ -121,7 +123,8 @@ def _ready(window: Window, here: Places, asked_ns: Ints) -> Ints:
     launched_ns, row = here.time_ns[is_compute][order], here.row[is_compute][order]
     ended_ns = np.maximum.accumulate(spans.end_ns[row])
     at = np.searchsorted(launched_ns, asked_ns, side="right") - 1
-    return np.where(at >= 0, np.maximum(asked_ns, ended_ns[np.maximum(at, 0)]), asked_ns)
+    ready_ns = np.where(at >= 0, np.maximum(asked_ns, ended_ns[np.maximum(at, 0)]), asked_ns)
+    return np.minimum(ready_ns, spans.start_ns[here.row[bucket]])
 
 
 def _number(starts_ns: Ints, time_ns: Ints) -> Ints:

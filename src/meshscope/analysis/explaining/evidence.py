@@ -166,9 +166,15 @@ def place(window: Window, steps: Sequence[int] | None = None) -> Place:
     counting = tuple(window.steps) if steps is None else tuple(steps)
     bounds = device_step_ns(window)[np.isin(window.steps, counting)]
     steps_ns = union(bounds[:, 0], bounds[:, 1]).total_ns
-    is_behind = device_steps(window).ahead_ns > 0
     return Place(
-        window.source, window.rank, window.start_ns, window.end_ns, counting, window.is_complete, steps_ns, is_behind
+        source=window.source,
+        rank=window.rank,
+        start_ns=window.start_ns,
+        end_ns=window.end_ns,
+        steps=counting,
+        is_complete=window.is_complete,
+        steps_ns=steps_ns,
+        is_behind=device_steps(window).ahead_ns > 0,
     )
 
 

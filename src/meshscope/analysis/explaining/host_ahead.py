@@ -53,7 +53,7 @@ def _case(rank: int, windows: Sequence[Window]) -> Case:
     return Case(
         of=f"rank {rank}",
         figure=_figure(most) if found.by != MARKS else None,
-        json=f"ranks[rank={rank}].device_steps.host_ahead_ns",
+        json=f"ranks[rank={rank}].device_steps.host_ahead_ns" if found.by != MARKS else "",
         why=_HOW[MARKS] if found.by == MARKS else "",
         rank=rank,
         places=tuple(place(window) for window in windows),
@@ -68,9 +68,8 @@ def _figure(window: Window) -> Figure:
         return Figure("the device is at each bound when its host is", 0)
     at, side = np.unravel_index(int((found.step_ns - window.step_ns).argmax()), found.step_ns.shape)
     what = f"{('beginning', 'end')[int(side)]} of step {window.steps[int(at)]}"
-    device, host = (Figure(f"{what} {where}", int(bounds[at, side]))
-                    for where, bounds in (("on the device", found.step_ns), ("on the host", window.step_ns)))  # fmt: skip
-    return made("ahead", DIFFERENCE, device, host)
+    device = Figure(f"{what} on the device", int(found.step_ns[at, side]))
+    return made("ahead", DIFFERENCE, device, Figure(f"{what} on the host", int(window.step_ns[at, side])))
 
 
-GROUP = Group("when devices come to their steps", 9, numbers, heads=("device_steps.", "host_ahead"))
+GROUP = Group("when devices come to their steps", 33, numbers, heads=("device_steps.", "host_ahead"))
