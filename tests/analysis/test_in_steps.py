@@ -94,27 +94,29 @@ def test_modules_tell_more_than_annotations() -> None:
     assert {home.source for home in homes(run(windows=[window(spans)])).values()} == {"module"}
 
 
-def test_a_phase_has_in_a_mean_step_what_of_it_lies_in_one() -> None:
+def test_a_phase_has_in_a_mean_step_what_was_launched_in_one() -> None:
+    """Backward runs on for 10 behind the host's mark of the step that launched it."""
     spans = [
         kernel(10, 20, launch(1, 2), "forward"), host(20, 40, ENGINE, lane="autograd"),
         kernel(30, 60, launch(21, 22, lane="autograd"), "backward"),
     ]  # fmt: skip
     made = window(spans, steps=[(0, 50)])
     assert {one.name: (one.busy_ns, one.per_step_ns) for one in phases(run(windows=[made]))} == {
-        "forward": (10, 10), "backward": (30, 20),
+        "forward": (10, 10), "backward": (30, 30),
     }  # fmt: skip
 
 
 def waiting_for_the_host() -> list[Made]:
-    """100 busy, 70 idle (60 for the host, 10 queued) in a step that begins 5 before the first work."""
-    first, second = launch(0, 5), launch(150, 160)
+    """100 busy, 70 idle (60 for the host, 10 queued) in a step that begins 5 before the first work: 3 of these are its
+    launch, 2 it is queued."""
+    first, second = launch(5, 8), launch(150, 160)
     return [first, kernel(10, 100, first), host(110, 145, "aten::mm"), second, kernel(170, 180, second)]
 
 
 def test_idle_time_of_a_step_is_told_by_cause_and_adds_up() -> None:
     (found,) = idle_shares(run(windows=[window(waiting_for_the_host(), steps=[(5, 180)])])).ranks
     assert (found.span_ns, found.idle_ns) == (175, 75)
-    assert (found.of(HOST), found.of(QUEUED), found.of(ENDS)) == (60, 10, 5)
+    assert (found.of(HOST), found.of(QUEUED), found.of(ENDS)) == (60 + 3, 10 + 2, 0)
     assert sum(found.causes.values()) == found.idle_ns
 
 
@@ -132,8 +134,8 @@ def test_what_is_waited_for_beside_communication_is_counted_in_steps_as_well() -
     whole = idle_shares(run(windows=[window(spans)])).ranks[0]
     assert whole.beside == {"collective": 100, "copy": 20, "host": 50}
     halves = idle_shares(run(windows=[window(spans, steps=[(0, 150), (150, 320)])])).ranks[0]
-    # The copy and the late host lie in the second step, which ends 50 before the copy does: 20 of them count.
-    assert halves.beside == {"collective": 50, "host": 10}
+    # All that runs before 370 was launched in the first step, and nothing in the second: it is of the first.
+    assert halves.beside == {"collective": 100 / 2, "copy": 20 / 2, "host": 50 / 2}
 
 
 def test_a_rank_without_a_complete_step_stands_apart_and_the_mean_is_over_the_others() -> None:

@@ -9,6 +9,7 @@ from itertools import chain
 
 import numpy as np
 
+from meshscope.analysis.in_steps import steps_of
 from meshscope.analysis.parts import per_pair, per_window
 from meshscope.analysis.waiting import WindowWaits, meets, waiting
 from meshscope.intervals import Intervals, union
@@ -79,7 +80,7 @@ class Part:
 def measure(window: Window) -> Part:
     """The window's share of the answer, each class of time as a union over its device events."""
     busy = _Busy.of(window)
-    inside = union(window.step_ns[:, 0], window.step_ns[:, 1])
+    inside = steps_of(window)
     counts = window.counts
     return Part(
         total=busy.breakdown(window.end_ns - window.start_ns if busy.any else 0),
@@ -251,7 +252,7 @@ def _waited(part: Part, window: Window, waits: WindowWaits | None) -> Part:
     rows = np.flatnonzero(spans.kind == Kind.COLLECTIVE)
     is_matched = np.isin(rows, waits.row)
     waited = waits.waiting(np.ones(len(waits.row), dtype=bool))
-    inside = union(window.step_ns[:, 0], window.step_ns[:, 1])
+    inside = steps_of(window)
     other = union(spans.start_ns[rows[~is_matched]], spans.end_ns[rows[~is_matched]])
     total, stepped = part.total, part.stepped
     if is_matched.all():

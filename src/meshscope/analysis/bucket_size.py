@@ -19,8 +19,6 @@ from meshscope.analysis.graph import Graph, Part
 from meshscope.analysis.graph_device import Range
 from meshscope.analysis.graph_run import RoundGraph
 from meshscope.analysis.passes import Pass, is_ddp, passes
-from meshscope.analysis.places import places
-from meshscope.spans import Kind
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -153,27 +151,16 @@ def _backward(ranges: Sequence[Range]) -> list[Backward] | str:
 
 
 def _is_inside(here: Range, one: Pass) -> bool:
+    if here.steps:
+        return one.step in here.steps
     start_ns = int(here.clock.common(np.array([one.start_ns], dtype=np.int64))[0])
     return here.start_ns <= start_ns < here.end_ns
 
 
 def _common(here: Range, one: Pass) -> Backward:
-    bounds = np.array([one.start_ns, one.computed_ns, one.end_ns.max()], dtype=np.int64)
+    bounds = np.array([one.begun_ns, one.computed_ns, one.end_ns.max()], dtype=np.int64)
     start_ns, computed_ns, end_ns = here.clock.common(bounds).tolist()
-    return Backward(start_ns, computed_ns, one.size_bytes, here.clock.common(_ready(here, one)), end_ns)
-
-
-def _ready(here: Range, one: Pass) -> Ints:
-    """When the device could begin each all-reduce: it was asked for, and all that was launched before had ended."""
-    if here.window.device_kind != "gpu":
-        return one.ready_ns
-    spans, asked = here.window.spans, places(here.window)
-    is_compute = asked.is_known & (spans.kind[asked.row] == Kind.COMPUTE)
-    order = np.argsort(asked.time_ns[is_compute], kind="stable")
-    launched_ns, row = asked.time_ns[is_compute][order], asked.row[is_compute][order]
-    ended_ns = np.maximum.accumulate(spans.end_ns[row])
-    at = np.searchsorted(launched_ns, one.ready_ns, side="right") - 1
-    return np.where(at >= 0, np.maximum(one.ready_ns, ended_ns[np.maximum(at, 0)]), one.ready_ns)
+    return Backward(start_ns, computed_ns, one.size_bytes, here.clock.common(one.ready_ns), end_ns)
 
 
 def _cut(one: Backward, size_bytes: int) -> tuple[list[float], list[float]]:

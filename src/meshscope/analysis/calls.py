@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from meshscope.analysis.device_steps import step_numbers
 from meshscope.analysis.parts import per_window
 from meshscope.spans import Kind, Window
 
@@ -86,7 +87,7 @@ def calls(window: Window) -> dict[Queue, Calls]:
             label=label[mine],
             size_bytes=size_bytes[mine],
             sequence=spans.sequence[row],
-            step=spans.step[row].astype(np.int64),
+            step=step_numbers(window, spans.start_ns[row]),
             labels=labels,
         )
     return found

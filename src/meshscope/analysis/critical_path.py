@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from meshscope.analysis.device_steps import device_step_ns
 from meshscope.analysis.graph import Graph
 from meshscope.analysis.graph_run import RoundGraph, measure
 from meshscope.analysis.parts import per_round
@@ -83,13 +84,12 @@ def of_round(windows: Round, world: int) -> CriticalPath | None:
 
 
 def marked_step_ns(path: CriticalPath, run: Run) -> float:
-    """How long a step of the path takes between its marks, in the mean over ranks; NaN where there are none.
+    """How long a step of the path takes each rank, in the mean: its device's on a GPU; NaN where no step is marked.
 
-    That is not always the path's own: a device comes to a step when it is through with the one before, which may be
-    long after its host, and ranks do not begin together.
+    That is not always the path's own: ranks do not begin together, and what was launched in a step may run behind it.
     """
     windows = [one for one in run.windows if one.rank in path.ranks and set(path.steps) <= set(one.steps)]
-    lengths_ns = [one.step_ns[np.isin(one.steps, path.steps)] @ np.array([-1, 1]) for one in windows]
+    lengths_ns = [device_step_ns(one)[np.isin(one.steps, path.steps)] @ np.array([-1, 1]) for one in windows]
     known = [one for one in lengths_ns if len(one)]
     return float(np.mean(np.concatenate(known))) if known else math.nan
 

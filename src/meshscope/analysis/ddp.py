@@ -30,10 +30,12 @@ _SEARCH = re.compile(r"^torch(\.|::)distributed(\.ddp\.|::)reducer::search_unuse
 
 @dataclass(frozen=True)
 class Bucket:
-    """One bucket, in the mean over the passes and ranks; times count from the beginning of the backward pass.
+    """One bucket, in the mean over the passes and ranks; times count from the beginning of the backward pass where its
+    work runs (on a GPU from its first kernel: the host's calls are by another clock).
 
-    ``size_bytes`` is None where it is not known. ``ready_ns`` is when its all-reduce was asked for, ``end_ns`` when it
-    ended; ``after_ns`` is the part of ``exposed_ns`` behind the backward pass's last computation.
+    ``size_bytes`` is None where it is not known. ``ready_ns`` is when its all-reduce had been asked for and what was
+    launched before it had been computed, ``end_ns`` when it ended; ``after_ns`` is the part of ``exposed_ns`` behind
+    the backward pass's last computation.
     """
 
     number: int
@@ -48,9 +50,10 @@ class Bucket:
 
 @dataclass(frozen=True)
 class Ddp:
-    """All ranks and windows together. The mean pass computes for ``computed_ns`` and is followed by ``tail_ns`` of
-    exposed all-reduces; ``tail_frac`` is the share of all tails in the windows' length, ``covered_ns``. In
-    ``waited_ns`` of the mean tail they do nothing but wait for a late rank; that is not known of ``unmatched`` passes.
+    """All ranks and windows together. From the mean pass's first computation to its last it is ``computed_ns``, which
+    ``tail_ns`` of exposed all-reduces follow; ``tail_frac`` is the share of all tails in the windows' length,
+    ``covered_ns``. In ``waited_ns`` of the mean tail they do nothing but wait for a late rank; that is not known of
+    ``unmatched`` passes.
     ``device_step_ns`` is how long a step takes a device, from pass to pass; NaN where that is not known.
 
     ``buckets`` are those of the most frequent series of sizes, ``alike`` of ``passes``. ``repeats`` counts optimizer
@@ -101,7 +104,7 @@ def ddp(run: Run) -> Ddp | None:
         passes=len(synced),
         alike=alike,
         buckets=_buckets([one for one in synced if one.signature == signature]),
-        computed_ns=float(np.mean([one.computed_ns - one.start_ns for one in synced])),
+        computed_ns=float(np.mean([one.computed_ns - one.begun_ns for one in synced])),
         tail_ns=float(np.mean([one.tail_ns for one in synced])),
         tail_frac=ratio(sum(one.tail_ns for one in synced), covered_ns),
         waited_ns=sum(ns or 0 for ns in waited_ns) / len(synced),
@@ -160,7 +163,7 @@ def waited(run: Run) -> list[tuple[Window, Pass, int | None]]:
 
 
 def _buckets(found: Sequence[Pass]) -> tuple[Bucket, ...]:
-    start_ns = np.array([one.start_ns for one in found], dtype=np.int64)[:, None]
+    start_ns = np.array([one.begun_ns for one in found], dtype=np.int64)[:, None]
     means = {
         name: (np.stack([getattr(one, name) for one in found]) - start_ns).mean(axis=0)
         for name in ("ready_ns", "begin_ns", "end_ns")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from meshscope.analysis.hosts_ahead import untold
 from meshscope.analysis.simulation import SIMULATED, simulation_note
 from meshscope.analysis.waiting import Waiting, records_waits, waiting
 from meshscope.records import MemoryRecord, Record
@@ -28,6 +29,7 @@ def doubts(run: Run) -> tuple[Doubt, ...]:
     said |= {doubt: None for record in run.records for doubt in record.cannot_say}
     said |= dict.fromkeys(unmatched(found, run))
     said |= {(WORLD, why): None for why in found.notes}
+    said |= dict.fromkeys(untold(run))
     return tuple(said)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from meshscope.analysis.in_steps import steps_of
 from meshscope.analysis.parts import per_pair, per_run
 from meshscope.analysis.waiting import WindowWaits, records_waits, waiting
 from meshscope.intervals import EMPTY, Intervals, union
@@ -50,7 +51,7 @@ def _measured(window: Window, waits: WindowWaits | None) -> tuple[int, int, int]
     spans = window.spans
     busy = spans.busy(Kind.COLLECTIVE)
     if window.steps:
-        busy = busy & union(window.step_ns[:, 0], window.step_ns[:, 1])
+        busy = busy & steps_of(window)
     exposed = busy - spans.busy(Kind.COMPUTE)
     return busy.total_ns, exposed.total_ns, (waited(window, waits) & exposed).total_ns
 

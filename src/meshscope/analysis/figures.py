@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from meshscope.analysis.breakdown import measure
+from meshscope.analysis.device_steps import device_step_ns
 from meshscope.analysis.load import load
 from meshscope.analysis.memory import memory
 from meshscope.analysis.parts import per_run
@@ -149,7 +150,7 @@ def _split(window: Window) -> dict[int, dict[str, int]]:
     spans = window.spans
     compute, comm, copy = (spans.busy(kind) for kind in (Kind.COMPUTE, Kind.COLLECTIVE, Kind.COPY))
     found = {}
-    for step, bounds in zip(window.steps, window.step_ns, strict=True):
+    for step, bounds in zip(window.steps, device_step_ns(window), strict=True):
         inside: Intervals = union(bounds[:1], bounds[1:])
         busy = (compute | comm | copy) & inside
         found[step] = {

@@ -13,15 +13,11 @@ from meshscope.analysis.graph import Draft, Part, Turn
 from meshscope.analysis.host_activity import host_named
 from meshscope.analysis.idle import WORK
 from meshscope.spans import Kind, SpanTable, Window
-from meshscope.units import ratio
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 _WAIT_EVENT = re.compile(r"^(cuda|hip)StreamWaitEvent|^cuStreamWaitEvent")
-MOST_UNLINKED_FRAC = 0.1
-"""Where more of the work than this has no launch in the trace, launches are missing and not just older than it."""
-
 MOST_LANES = 8
 """Streams (or threads) that a piece of work may have waited for: those with most work."""
 
@@ -32,6 +28,7 @@ PART_OF = {Kind.COMPUTE: Part.COMPUTE, Kind.COLLECTIVE: Part.WAITED, Kind.COPY: 
 class Range:
     """One window of a round: ``number`` in it, its spans by the common clock, and the steps looked at [start, end).
 
+    ``asked_ns`` is when the host had asked for all of their work, which may be before the device comes to it.
     ``clock`` is the window's own.
     """
 
@@ -40,6 +37,7 @@ class Range:
     spans: SpanTable
     start_ns: int
     end_ns: int
+    asked_ns: int
     steps: tuple[int, ...]
     clock: Clock
 
@@ -83,28 +81,7 @@ def in_range(here: Range) -> Ints:
     row = np.flatnonzero(np.isin(spans.kind, WORK))
     link = spans.link[row]
     asked_ns = np.where(link >= 0, np.minimum(spans.start_ns[link], spans.start_ns[row]), spans.start_ns[row])
-    return row[(asked_ns < here.end_ns) & (spans.end_ns[row] > here.start_ns)]
-
-
-def after_backlog(spans: SpanTable, start_ns: int) -> int:
-    """When the device has done what was launched before the steps, so that it comes to the first of them.
-
-    A host that is ahead ends its last step before the device does: counted from the host's beginning, the steps would
-    hold the work of earlier ones as well. Work without its launch is earlier if it begins before all of theirs, and
-    if launches are missing there only: where later work lacks them too, nothing says when this was launched.
-    """
-    row = np.flatnonzero(np.isin(spans.kind, WORK) & (spans.end_ns > start_ns))
-    link = spans.link[row]
-    launched_ns = np.where(link >= 0, np.minimum(spans.start_ns[link], spans.start_ns[row]), -1)
-    own = row[(link >= 0) & (launched_ns >= start_ns)]
-    if not len(own):
-        return start_ns
-    first_ns = int(spans.start_ns[own].min())
-    is_later = spans.start_ns[row] >= first_ns
-    tells = ratio(int((is_later & (link < 0)).sum()), int(is_later.sum())) <= MOST_UNLINKED_FRAC
-    is_earlier = np.where(link >= 0, launched_ns < start_ns, ~is_later & tells)
-    done_ns = int(spans.end_ns[row[is_earlier]].max(initial=start_ns))
-    return max(start_ns, min(done_ns, first_ns))
+    return row[(asked_ns < here.asked_ns) & (spans.end_ns[row] > here.start_ns)]
 
 
 def after_streams(draft: Draft, here: Range, work: Work, *, waits: Flags | None = None) -> None:

@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 from meshscope.analysis.calls import is_gloo
 from meshscope.analysis.clocks import Clock
+from meshscope.analysis.device_steps import device_step_ns
 from meshscope.analysis.graph import Draft, Graph, Part, Turn
 from meshscope.analysis.graph_cpu import computing_thread, thread_moments
 from meshscope.analysis.graph_device import (
     Range,
     Work,
-    after_backlog,
     after_streams,
     device_work,
     in_range,
@@ -94,11 +94,21 @@ def _ranges(windows: Sequence[Window], found: Matches) -> tuple[tuple[Range, ...
     for number, window in enumerate(windows):
         clock = found.clocks.get(window.rank, Clock())
         spans = _common(window.spans, clock)
-        bounds = window.step_ns[np.isin(window.steps, steps)] if steps else [[window.start_ns, window.end_ns]]
-        times = clock.common(np.array([np.min(bounds), np.max(bounds)], dtype=np.int64))
-        start_ns = after_backlog(spans, int(times[0])) if steps and _has_launches(window) else int(times[0])
-        made.append(Range(number, window, spans, start_ns, int(times[1]), steps, clock))
+        start_ns, end_ns = clock.common(np.array(_bounds(window, steps), dtype=np.int64)).tolist()
+        made.append(Range(number, window, spans, start_ns, max(start_ns, end_ns), end_ns, steps, clock))
     return tuple(made), ""
+
+
+def _bounds(window: Window, steps: Sequence[int]) -> tuple[int, int]:
+    """From where the device comes to the first of some steps to where the host ends the last.
+
+    What the host launches until then is of these steps, however long after it runs; it may all be launched before.
+    """
+    if not steps:
+        return window.start_ns, window.end_ns
+    here = np.isin(window.steps, steps)
+    start_ns, end_ns = int(device_step_ns(window)[here, 0].min()), int(window.step_ns[here, 1].max())
+    return start_ns, end_ns
 
 
 def _has_launches(window: Window) -> bool:

@@ -7,6 +7,7 @@ work was queued and the device had not started it. Without the launch in the tra
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -51,7 +52,8 @@ class Gap:
 class Idle:
     """One rank over its windows. ``causes`` add up to ``idle_ns`` exactly; ``gaps`` is how many stretches there are.
 
-    ``steps`` is how many complete steps there are, ``step_causes`` what of the causes lies in them; ``pauses`` of the
+    ``steps`` is how many complete steps there are, ``step_causes`` what of the causes lies in them, with what the
+    device waited for before its first work where a step begins before that (its batch, say); ``pauses`` of the
     gaps are as long as :data:`PAUSE_NS` or longer, and ``pause_causes`` and ``step_pause_causes`` are theirs.
     ``late_starts`` of the gaps ended with work that the host had begun to launch after the stretch began. Of the time
     in which the device did not compute but communicated or copied, the next kernel had been launched in ``waits`` (by
@@ -119,7 +121,7 @@ def _with(base: Idle, **about: Any) -> Idle:
 
 
 def _cpu(window: Window, base: Idle, gaps: Intervals) -> Idle:
-    return _with(base, **_charges(window, _cpu_causes(window, gaps), gaps))
+    return _with(base, **_charges(window, _cpu_causes(window, gaps), gaps, {}))
 
 
 def _cpu_causes(window: Window, gaps: Intervals) -> Activity:
@@ -144,19 +146,45 @@ def idle_when(window: Window) -> Activity:
     return _causes(window, Parts.of(spans, gaps, started(spans, work, gaps.end_ns)))
 
 
-def _charges(window: Window, causes: Activity, gaps: Intervals) -> dict[str, Any]:
-    """The causes as times: altogether, in complete steps, and in pauses."""
+def before_work(window: Window) -> Activity:
+    """What a device of a torch rank waited for from the beginning of its first step to its first work, by cause; empty
+    where no step begins before that. It is no part of the window's own idle time, but of that step's."""
+    spans, inside = window.spans, steps_of(window)
+    work = np.flatnonzero(np.isin(spans.kind, WORK))
+    is_told = window.framework == "torch" and window.device_kind == "gpu" and bool((spans.kind == Kind.LAUNCH).any())
+    if not is_told or not len(work) or not len(inside) or inside.start_ns[0] >= window.start_ns:
+        return {}
+    gap = Intervals(inside.start_ns[:1], np.array([window.start_ns], dtype=np.int64))
+    return _causes(window, Parts.of(spans, gap, started(spans, work, gap.end_ns)))
+
+
+def pauses_of(gaps: Intervals) -> Intervals:
+    """Those as long as :data:`PAUSE_NS` or longer."""
     is_pause = gaps.end_ns - gaps.start_ns >= PAUSE_NS
-    pauses = Intervals(gaps.start_ns[is_pause], gaps.end_ns[is_pause])
+    return Intervals(gaps.start_ns[is_pause], gaps.end_ns[is_pause])
+
+
+def joined(some: Activity, others: Activity) -> Activity:
+    return {cause: some.get(cause, EMPTY) | others.get(cause, EMPTY) for cause in (*some, *others)}
+
+
+def all_of(causes: Activity) -> Intervals:
+    return reduce(operator.or_, causes.values(), EMPTY)
+
+
+def _charges(window: Window, causes: Activity, gaps: Intervals, early: Activity) -> dict[str, Any]:
+    """The causes as times: altogether, in complete steps, and in pauses."""
+    pauses = pauses_of(gaps)
     inside = steps_of(window)
-    in_steps = {cause: when & inside for cause, when in causes.items()}
+    in_steps = {cause: when & inside for cause, when in joined(causes, early).items()}
+    step_pauses = pauses | pauses_of(all_of(early))
     return {
         "causes": _times(causes),
         "steps": len(window.steps),
         "step_causes": _times(in_steps),
         "pauses": len(pauses),
         "pause_causes": _times({cause: when & pauses for cause, when in causes.items()}),
-        "step_pause_causes": _times({cause: when & pauses for cause, when in in_steps.items()}),
+        "step_pause_causes": _times({cause: when & step_pauses for cause, when in in_steps.items()}),
     }
 
 
@@ -171,7 +199,7 @@ def _gpu(window: Window, base: Idle, gaps: Intervals, work: Ints) -> Idle:
     return _with(
         base,
         late_starts=int((parts.launch_start_ns > gaps.start_ns)[parts.is_known].sum()),
-        **_charges(window, _causes(window, parts), gaps),
+        **_charges(window, _causes(window, parts), gaps, before_work(window)),
         longest=_longest(window, gaps, parts),
         **beside,
     )

@@ -1,6 +1,7 @@
 """Which pieces of work belong to complete steps: those that begin in one. What a mean step has of anything rests on it.
 
-A piece that runs over the end of a step counts whole in that step, and not in the next: so a call counts once.
+Steps are the device's (:mod:`meshscope.analysis.device_steps`), and so are the moments that are asked about. A piece
+that runs over the end of a step counts whole in that step, and not in the next: so a call counts once.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from meshscope.analysis.device_steps import device_step_ns
 from meshscope.intervals import Intervals, union
 from meshscope.run import Run
 from meshscope.spans import Window
@@ -19,8 +21,9 @@ Flags = npt.NDArray[np.bool_]
 
 
 def steps_of(window: Window) -> Intervals:
-    """The time of the window's complete steps."""
-    return union(window.step_ns[:, 0], window.step_ns[:, 1])
+    """The time of the window's complete steps where its work runs."""
+    bounds = device_step_ns(window)
+    return union(bounds[:, 0], bounds[:, 1])
 
 
 def begun_in_steps(window: Window, time_ns: Ints) -> Flags:

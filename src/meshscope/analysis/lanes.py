@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meshscope.analysis.coverage import Coverage, coverage
+from meshscope.analysis.device_steps import device_step_ns
 from meshscope.analysis.lane_rows import Lane, Rows, rows
 from meshscope.analysis.parts import per_run
 from meshscope.analysis.waiting import Waiting, waiting
@@ -148,7 +149,8 @@ def _ahead_ns(window: Window, waits: Waiting) -> int:
 def _extent(window: Window) -> tuple[int, int]:
     """From its first span or step to the end of its last, a nanosecond at least."""
     spans = window.spans
-    starts, ends = (spans.start_ns, window.step_ns[:, 0]), (spans.end_ns, window.step_ns[:, 1])
+    bounds = device_step_ns(window)
+    starts, ends = (spans.start_ns, bounds[:, 0]), (spans.end_ns, bounds[:, 1])
     first = min(int(some.min(initial=window.start_ns)) for some in starts)
     return first, max(first + 1, *(int(some.max(initial=window.end_ns)) for some in ends))
 
@@ -240,7 +242,7 @@ def _folded(some: Sequence[Lane]) -> Lane:
 def _steps(windows: Sequence[Window], ahead_ns: Sequence[int]) -> Steps:
     by_rank: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     for window, ahead in zip(windows, ahead_ns, strict=True):
-        for number, (start, end) in zip(window.steps, window.step_ns.tolist(), strict=True):
+        for number, (start, end) in zip(window.steps, device_step_ns(window).tolist(), strict=True):
             by_rank[window.rank].append((number, start - ahead, end - ahead))
     found = max(by_rank.values(), key=len, default=[])
     table = np.array(sorted(found, key=lambda row: row[1]), dtype=np.int64).reshape(-1, 3)

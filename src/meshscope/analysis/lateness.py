@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from meshscope.analysis.device_steps import device_step_ns
 from meshscope.analysis.parts import per_run
 from meshscope.analysis.pipeline import is_pipeline
 from meshscope.analysis.waiting import Waiting, waiting
@@ -154,7 +155,7 @@ def _lengths(run: Run) -> dict[int, float]:
     if not windows:
         return found
     steps = np.concatenate([np.array(window.steps, dtype=np.int64) for window in windows])
-    length_ns = np.concatenate([window.step_ns[:, 1] - window.step_ns[:, 0] for window in windows])
+    length_ns = np.concatenate([np.diff(device_step_ns(window))[:, 0] for window in windows])
     whole_ns = float(np.median([window.end_ns - window.start_ns for window in windows]))
     return found | {NO_STEP: whole_ns} | _medians(steps, length_ns)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from meshscope.analysis.in_steps import steps_of
 from meshscope.analysis.parts import per_pair, per_run, per_window
 from meshscope.analysis.waiting import WindowWaits, waiting
 from meshscope.intervals import EMPTY, Intervals, union
@@ -64,7 +65,7 @@ class Part:
 def measure(window: Window) -> Part:
     """Each collective of a window, within the complete steps and altogether."""
     spans = window.spans
-    inside = union(window.step_ns[:, 0], window.step_ns[:, 1])
+    inside = steps_of(window)
     everywhere = union(spans.start_ns.min(keepdims=True), spans.end_ns.max(keepdims=True)) if len(spans) else EMPTY
     compute = spans.busy(Kind.COMPUTE)
     stepped, whole = {}, {}
@@ -207,7 +208,7 @@ def _waited(part: Part, window: Window, waits: WindowWaits | None) -> Part:
     """With the waiting that matching tells of each collective, where the trace records none and all were matched."""
     if waits is None:
         return part
-    spans, inside = window.spans, union(window.step_ns[:, 0], window.step_ns[:, 1])
+    spans, inside = window.spans, steps_of(window)
     stepped, whole = dict(part.stepped), dict(part.whole)
     for number, name in enumerate(spans.collectives):
         rows = np.flatnonzero((spans.collective == number) & (spans.kind == Kind.COLLECTIVE))

@@ -12,7 +12,7 @@ from meshscope.analysis.host_activity import host_named
 from meshscope.analysis.parts import per_window
 from meshscope.analysis.phase_names import BACKWARD, PHASES
 from meshscope.analysis.phases import phase_of
-from meshscope.analysis.places import around, places
+from meshscope.analysis.places import Places, around, places
 from meshscope.intervals import Intervals, difference, union, window
 from meshscope.spans import Kind, SpanTable, Window
 
@@ -30,16 +30,20 @@ NEVER = np.iinfo(np.int64).max
 class Pass:
     """One backward pass of one rank. Columns (b,) are of its buckets in the order in which they became ready.
 
-    ``start_ns`` is when autograd began on the host, ``computed_ns`` when the last kernel that it launched ended.
-    ``ready_ns`` is when each bucket's all-reduce was asked for; ``exposed_ns`` is the time of each beside which nothing
-    was computed, ``after_ns`` the part of it after ``computed_ns``; ``exposed`` and ``tail`` are the unions of these.
-    ``optimizer`` numbers the optimizer's step that comes next, and ``step`` is the profiled one, −1 outside.
+    ``start_ns`` is when autograd began on the host. All else is by the device's clock, which a host may be far ahead
+    of: ``begun_ns`` is when the first kernel that autograd launched began (on CPU, where autograd did), ``computed_ns``
+    when the last ended. ``ready_ns`` is when each bucket's all-reduce could begin: it was asked for, and on a GPU the
+    computation launched before it had ended, or it began. ``exposed_ns`` is the time of each beside which nothing was
+    computed, ``after_ns`` the part of it after ``computed_ns``; ``exposed`` and ``tail`` are the unions of these.
+    ``optimizer`` numbers the optimizer's step that comes next, and ``step`` is the profiled one in which autograd
+    began, −1 outside.
     """
 
     rank: int
     optimizer: int
     step: int
     start_ns: int
+    begun_ns: int
     computed_ns: int
     row: Ints
     size_bytes: Ints
@@ -97,14 +101,30 @@ def passes(window: Window) -> tuple[Pass, ...]:
             _pass(
                 window,
                 here.row[buckets],
-                here.time_ns[buckets],
+                _ready(window, here, buckets),
                 start_ns=start_ns,
+                begun_ns=int(spans.start_ns[computed].min()) if window.device_kind == "gpu" else start_ns,
                 computed_ns=int(spans.end_ns[computed].max()),
                 compute=compute,
                 optimizer=int(np.searchsorted(optimizer_ns, start_ns)),
             )
         )
     return tuple(found)
+
+
+def _ready(window: Window, here: Places, bucket: Ints) -> Ints:
+    """When the device could begin some all-reduces, which is when it began them at the latest, (b,)."""
+    asked_ns = here.time_ns[bucket]
+    if window.device_kind != "gpu":
+        return asked_ns
+    spans = window.spans
+    is_compute = here.is_known & (spans.kind[here.row] == Kind.COMPUTE)
+    order = np.argsort(here.time_ns[is_compute], kind="stable")
+    launched_ns, row = here.time_ns[is_compute][order], here.row[is_compute][order]
+    ended_ns = np.maximum.accumulate(spans.end_ns[row])
+    at = np.searchsorted(launched_ns, asked_ns, side="right") - 1
+    ready_ns = np.where(at >= 0, np.maximum(asked_ns, ended_ns[np.maximum(at, 0)]), asked_ns)
+    return np.minimum(ready_ns, spans.start_ns[here.row[bucket]])
 
 
 def _number(starts_ns: Ints, time_ns: Ints) -> Ints:
@@ -126,6 +146,7 @@ def _pass(
     ready_ns: Ints,
     *,
     start_ns: int,
+    begun_ns: int,
     computed_ns: int,
     compute: Intervals,
     optimizer: int,
@@ -140,6 +161,7 @@ def _pass(
         optimizer=optimizer,
         step=window_.steps[int(inside[0])] if len(inside) else -1,
         start_ns=start_ns,
+        begun_ns=begun_ns,
         computed_ns=computed_ns,
         row=row,
         size_bytes=spans.size_bytes[row],

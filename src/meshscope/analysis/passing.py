@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meshscope.analysis.clocks import LOOSE_NS
+from meshscope.analysis.device_steps import step_numbers
 from meshscope.analysis.rounds import Round
 from meshscope.spans import Kind, SpanTable, Window
 
@@ -105,10 +106,13 @@ def _apart(pair: tuple[int, int], sides: Mapping[str, tuple[int, Ints]], clock: 
 def _matched(windows: Round, sent: tuple[int, Ints], received: tuple[int, Ints]) -> tuple[Passed, Counter[str]]:
     """By order within each step; a step in which they are not equally many, or not equally large, is left out."""
     source, target = windows[sent[0]].spans, windows[received[0]].spans
+    sent_in, received_in = (
+        step_numbers(windows[at], windows[at].spans.start_ns[rows]) for at, rows in (sent, received)
+    )
     rows: tuple[list[Ints], list[Ints]] = ([], [])
     left: Counter[str] = Counter()
-    for step in np.union1d(source.step[sent[1]], target.step[received[1]]).tolist():
-        mine, theirs = sent[1][source.step[sent[1]] == step], received[1][target.step[received[1]] == step]
+    for step in np.union1d(sent_in, received_in).tolist():
+        mine, theirs = sent[1][sent_in == step], received[1][received_in == step]
         if len(mine) != len(theirs) or _differ(source.size_bytes[mine], target.size_bytes[theirs]):
             left[UNEQUAL] += len(mine) + len(theirs)
             continue
@@ -119,7 +123,7 @@ def _matched(windows: Round, sent: tuple[int, Ints], received: tuple[int, Ints])
     mine, theirs = (np.concatenate([np.empty(0, dtype=np.int64), *side]).astype(np.int64) for side in rows)
     came_ns = _came_ns(source, mine), _came_ns(target, theirs)
     done_ns = np.maximum(np.minimum(source.end_ns[mine], target.end_ns[theirs]), np.maximum(*came_ns))
-    step = source.step[mine].astype(np.int64)
+    step = step_numbers(windows[sent[0]], source.start_ns[mine])
     return Passed((sent[0], received[0]), (mine, theirs), came_ns, done_ns, step), left
 
 

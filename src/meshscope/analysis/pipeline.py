@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meshscope.analysis.breakdown import breakdown
+from meshscope.analysis.in_steps import steps_of
 from meshscope.analysis.parts import per_run, per_window
 from meshscope.analysis.standing import shares_cores
 from meshscope.intervals import Intervals, difference, union
@@ -161,7 +162,7 @@ def waiting_rows(window: Window) -> Ints:
 def waits_of(window: Window) -> Intervals:
     """When a window's rank computes nothing and waits for others, in its complete steps."""
     spans, rows = window.spans, waiting_rows(window)
-    in_steps = union(window.step_ns[:, 0], window.step_ns[:, 1])
+    in_steps = steps_of(window)
     return difference(union(spans.start_ns[rows], spans.end_ns[rows]), spans.busy(Kind.COMPUTE)) & in_steps
 
 

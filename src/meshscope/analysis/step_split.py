@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meshscope.analysis import breakdown
+from meshscope.analysis.device_steps import device_step_ns
 from meshscope.analysis.exposure import waited
 from meshscope.analysis.parts import per_window, per_windows
 from meshscope.analysis.traced import knows_waiting
@@ -63,7 +64,7 @@ class StepSplit:
 @per_window
 def measure(window: Window) -> Ints:
     """Each complete step of a window, shape (steps, 5): compute alone, hidden, exposed, copy alone, idle."""
-    spans, start_ns, end_ns = window.spans, window.step_ns[:, 0], window.step_ns[:, 1]
+    spans, (start_ns, end_ns) = window.spans, device_step_ns(window).T
     compute, collective = spans.busy(Kind.COMPUTE), spans.busy(Kind.COLLECTIVE)
     unions = (compute, collective, collective & compute, compute | collective | spans.busy(Kind.COPY))
     computed, communicated, hidden, busy = (covered_ns(one, start_ns, end_ns) for one in unions)
@@ -163,7 +164,7 @@ def _tables(run: Run, windows: list[Window], *, waits: bool) -> dict[Window, Int
         if waits:
             exposed = window.spans.busy(Kind.COLLECTIVE) - window.spans.busy(Kind.COMPUTE)
             late = waited(window, found.get(window)) & exposed
-            waited_ns = covered_ns(late, window.step_ns[:, 0], window.step_ns[:, 1])
+            waited_ns = covered_ns(late, *device_step_ns(window).T)
         tables[window] = np.concatenate((measure(window), waited_ns[:, None]), axis=1)
     return tables
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from meshscope.analysis.device_steps import device_step_ns
 from meshscope.analysis.parts import per_window
 from meshscope.run import Run
 from meshscope.spans import Kind, SpanTable, Window
@@ -61,7 +62,7 @@ def measure(window: Window) -> Part:
     if not window.steps:
         return Part(window.rank, {-1: _by_name(work, own_ns)})
     steps = {}
-    for step, (start_ns, end_ns) in zip(window.steps, window.step_ns.tolist(), strict=True):
+    for step, (start_ns, end_ns) in zip(window.steps, device_step_ns(window).tolist(), strict=True):
         rows = np.flatnonzero((work.start_ns >= start_ns) & (work.start_ns < end_ns))
         steps[step] = _by_name(work.where(rows), own_ns[rows])
     return Part(window.rank, steps)

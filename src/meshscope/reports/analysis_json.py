@@ -14,9 +14,11 @@ import msgspec
 
 from meshscope.analysis.axes import axes
 from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
+from meshscope.analysis.device_steps import MARKS
 from meshscope.analysis.devices import devices
 from meshscope.analysis.doubts import doubts as told_doubts
 from meshscope.analysis.efficiency import efficiency
+from meshscope.analysis.hosts_ahead import hosts_ahead
 from meshscope.analysis.kernels import kernels
 from meshscope.analysis.memory import RankMemory, memory
 from meshscope.analysis.memory_doubts import memory_doubts
@@ -192,6 +194,9 @@ def _rank(run: Run, rank: RankBreakdown, doubts: Doubts) -> dict[str, Any]:
             said["per_step"] = _breakdown(rank.per_step) | {"steps": len(rank.steps)}
         elif all(window.is_complete for window in mine):
             _doubt(doubts, "per_step", _NO_STEP)
+        for one in hosts_ahead(run):
+            if one.rank == rank.rank:
+                said["device_steps"] = {"by": one.by} | ({"host_ahead_ns": one.ahead_ns} if one.by != MARKS else {})
         if any(meets(window) for window in mine):
             said["wait_source"] = "rendezvous"
         own = [one for one in several_devices(run) if one.rank == rank.rank]

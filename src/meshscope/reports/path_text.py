@@ -92,17 +92,18 @@ def _what_ifs(found: CriticalPath, run: Run) -> str:
 
 
 def _between_marks(found: CriticalPath, run: Run) -> str:
-    """How long a step takes by its marks, where that is another time: other lines are about that one.
+    """How long a step takes a rank in the mean, where that is another time: other lines are about that one.
 
-    A device comes to a step when it is through with the one before, which may be long after its host.
+    Ranks do not begin together, and what a host launched in a step may run behind it.
     """
     marked_ns = marked_step_ns(found, run)
     each_ns = found.of_ns / len(found.steps)
     if not abs(each_ns - marked_ns) > LEAST_APART_FRAC * each_ns:
         return ""
     windows = [one for one in run.windows if one.rank in found.ranks]
-    whose = "the hosts'" if any(one.framework == "torch" and one.device_kind == "gpu" for one in windows) else "its"
-    return f" ({duration(marked_ns)} between {whose} marks)"
+    is_device = any(one.framework == "torch" and one.device_kind == "gpu" for one in windows)
+    where = "on each device, in the mean" if is_device else "between its marks"
+    return f" ({duration(marked_ns)} {where})"
 
 
 def _question(found: WhatIf) -> str:

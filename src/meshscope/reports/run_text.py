@@ -11,6 +11,7 @@ from meshscope.analysis.axes import axes
 from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
 from meshscope.analysis.doubts import doubt_words, doubts
 from meshscope.analysis.efficiency import efficiency
+from meshscope.analysis.hosts_ahead import ahead_words
 from meshscope.analysis.memory import memory
 from meshscope.analysis.overlap import CollectiveOverlap, overlap
 from meshscope.analysis.progress import progress
@@ -53,6 +54,7 @@ def run_lines(run: Run) -> list[str]:
     lines += _rank_from(run)
     lines += findings_lines(run)
     lines += _split(breakdown(run), wait)
+    lines += wrapped(ahead_words(run), hanging="  ") if ahead_words(run) else []
     lines += device_lines(several_devices(run))
     lines += _collectives(overlap(run), wait, is_simulated=run.is_simulated)
     lines += axes_lines(axes(run), wait)

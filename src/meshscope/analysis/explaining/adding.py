@@ -8,6 +8,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from meshscope.analysis.device_steps import device_step_ns
 from meshscope.analysis.explaining.evidence import labels, whole
 from meshscope.analysis.explaining.figure import Figure, Value, total
 from meshscope.analysis.explaining.number import Asked
@@ -32,12 +33,21 @@ def bounds_of(asked: Asked, window: Window) -> Intervals:
     """The step that was asked about; all of the window where none was."""
     if asked.step is None:
         return whole(window)
-    start_ns, end_ns = window.step_ns[window.steps.index(asked.step)].tolist()
+    start_ns, end_ns = device_step_ns(window)[window.steps.index(asked.step)].tolist()
     return union(np.array([start_ns], dtype=np.int64), np.array([end_ns], dtype=np.int64))
 
 
 def is_within(asked: Asked, window: Window, time_ns: Ints) -> Flags:
-    """Which moments lie in the step that was asked about; all where none was; shape of ``time_ns``."""
+    """Which moments of a device lie in the step that was asked about; all where none was; shape of ``time_ns``."""
+    if asked.step is None:
+        return np.ones(len(time_ns), dtype=bool)
+    start_ns, end_ns = device_step_ns(window)[window.steps.index(asked.step)].tolist()
+    found: Flags = (time_ns >= start_ns) & (time_ns < end_ns)
+    return found
+
+
+def is_called_within(asked: Asked, window: Window, time_ns: Ints) -> Flags:
+    """The same of moments of the host, by its own marks of the step."""
     if asked.step is None:
         return np.ones(len(time_ns), dtype=bool)
     start_ns, end_ns = window.step_ns[window.steps.index(asked.step)].tolist()
@@ -67,7 +77,7 @@ def in_steps(windows: Sequence[Window], starts: Sequence[Ints]) -> str:
     outside = 0
     for window, start_ns in zip(windows, starts, strict=True):
         inside = 0
-        for step, (low, high) in zip(window.steps, window.step_ns.tolist(), strict=True):
+        for step, (low, high) in zip(window.steps, device_step_ns(window).tolist(), strict=True):
             count = int(((start_ns >= low) & (start_ns < high)).sum())
             counts[step] = counts.get(step, 0) + count
             inside += count

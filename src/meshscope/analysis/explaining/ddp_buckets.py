@@ -17,8 +17,8 @@ from meshscope.units import counted
 
 _SAID = {
     "size": ("size_bytes", "bytes", "The gradients in bucket N, as the trace tells its all-reduce's size"),
-    "ready": ("ready_ns", "ns", "From the beginning of the backward pass to when the all-reduce of bucket N was asked "
-              "for, in the mean over passes"),
+    "ready": ("ready_ns", "ns", "From the beginning of the backward pass to when the all-reduce of bucket N had been "
+              "asked for and what was launched before it had been computed, in the mean over passes"),
     "begin": ("begin_ns", "ns", "From the beginning of the backward pass to when the all-reduce of bucket N began, in "
               "the mean over passes"),
     "end": ("end_ns", "ns", "From the beginning of the backward pass to the end of the all-reduce of bucket N, in the "
@@ -103,7 +103,7 @@ def _each(told: Passed, at: int, what: str) -> Figure:
     one = told.one
     if what in _FROM_START:
         moment = Figure(f"{what} on rank {one.rank}", int(getattr(one, f"{what}_ns")[at]))
-        return made(told.label, DIFFERENCE, moment, Figure("the pass's beginning", one.start_ns))
+        return made(told.label, DIFFERENCE, moment, Figure("the pass's beginning", one.begun_ns))
     return Figure(told.label, int(_busy(told, at)[0] if what == "busy" else getattr(one, f"{what}_ns")[at]))
 
 

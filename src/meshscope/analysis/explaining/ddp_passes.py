@@ -39,8 +39,8 @@ _SAID = {
     "computed": (
         "computed_ns",
         "ns",
-        "From the beginning of a backward pass on the host to the end of its last "
-        "computation, in the mean over passes.",
+        "From the beginning of a backward pass where its work runs (on a GPU, its first kernel) to the end of its "
+        "last computation, in the mean over passes.",
         "the all-reduces behind it",
     ),
     "waited": (
@@ -140,7 +140,7 @@ def _figure(asked: Asked, found: Sequence[Passed], name: str) -> Figure:
 
 
 def _length(told: Passed) -> Figure:
-    return Figure(told.label, told.one.computed_ns - told.one.start_ns)
+    return Figure(told.label, told.one.computed_ns - told.one.begun_ns)
 
 
 def _length_ns(window: Window) -> int:

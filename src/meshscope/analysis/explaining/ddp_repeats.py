@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 
 from meshscope.analysis.ddp import broadcasts, repeated, searches
-from meshscope.analysis.explaining.adding import Ints, asked_of, bounds_of, is_all, is_within, over_windows
+from meshscope.analysis.explaining.adding import (
+    Ints,
+    asked_of,
+    bounds_of,
+    is_all,
+    is_called_within,
+    is_within,
+    over_windows,
+)
 from meshscope.analysis.explaining.ddp_passes import NO_DDP, Passed, passed, whose
 from meshscope.analysis.explaining.evidence import Pick, delays, events, evidence, place
 from meshscope.analysis.explaining.figure import PRODUCT, QUOTIENT, SUM, Figure, made
 from meshscope.analysis.explaining.number import Asked, Case, Evidence, Group, Number
 from meshscope.analysis.passes import Pass, is_ddp, passes
 from meshscope.intervals import Intervals
+from meshscope.intervals import window as cut
 from meshscope.run import Run
 from meshscope.spans import Window
 
@@ -88,16 +97,21 @@ def _part(asked: Asked, windows: Sequence[Window], name: str) -> Figure | None:
     if name in ("repeats", "repeated", "repeated_exposed"):
         return _repeats(windows, name)
     find = searches if name in ("searches", "search") else broadcasts
-    told = [(window, _narrowed(asked, window, find(window))) for window in windows]
+    told = [(window, _narrowed(asked, window, find)) for window in windows]
     if name in ("searches", "buffers"):
         return over_windows(name, told, lambda one: len(one[0]), _PARTS[name][1])
     return over_windows(name, told, lambda one: one[1].total_ns)
 
 
-def _narrowed(asked: Asked, window: Window, found: tuple[Ints, Intervals]) -> tuple[Ints, Intervals]:
-    rows, when = found
+def _narrowed(asked: Asked, window: Window, find: Callable[[Window], tuple[Ints, Intervals]]) -> tuple[Ints, Intervals]:
+    """Searches are the host's, by its own marks of the step; broadcasts are the device's."""
+    rows, when = find(window)
     if asked.step is None:
         return rows, when
+    if find is searches:
+        called = rows[is_called_within(asked, window, window.spans.start_ns[rows])]
+        start_ns, end_ns = window.step_ns[window.steps.index(asked.step)].tolist()
+        return called, cut(when, start_ns, end_ns)
     return rows[is_within(asked, window, window.spans.start_ns[rows])], when & bounds_of(asked, window)
 
 
@@ -151,7 +165,7 @@ def _repeats(windows: Sequence[Window], name: str) -> Figure:
 def _spans(asked: Asked, windows: Sequence[Window], name: str) -> Evidence | None:
     if name in ("searches", "search", "buffers", "buffers_exposed"):
         find = searches if name in ("searches", "search") else broadcasts
-        told = [(window, *_narrowed(asked, window, find(window))) for window in windows]
+        told = [(window, *_narrowed(asked, window, find)) for window in windows]
         return evidence([Pick.within(window, rows, when) for window, rows, when in told], "spans")
     if name in ("repeated", "repeated_exposed"):
         picks = [Pick.within(window, one.row, one.exposed) for window, one in repeated(windows)[1]]

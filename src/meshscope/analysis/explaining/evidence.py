@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from meshscope.analysis.device_steps import device_step_ns, device_steps
 from meshscope.analysis.explaining.number import Events, Evidence, Place, Ruled, Shown
+from meshscope.analysis.in_steps import steps_of
 from meshscope.intervals import Intervals, complement, union
 from meshscope.spans import Kind, SpanTable, Window
 from meshscope.units import NS_PER_S
@@ -162,9 +164,18 @@ def _gap(window: Window, order: Ints, start_ns: int, end_ns: int) -> Shown:
 def place(window: Window, steps: Sequence[int] | None = None) -> Place:
     """The window, with the steps that count of it (all that lie wholly inside when None)."""
     counting = tuple(window.steps) if steps is None else tuple(steps)
-    marks = window.step_ns[np.isin(window.steps, counting)]
-    steps_ns = union(marks[:, 0], marks[:, 1]).total_ns
-    return Place(window.source, window.rank, window.start_ns, window.end_ns, counting, window.is_complete, steps_ns)
+    bounds = device_step_ns(window)[np.isin(window.steps, counting)]
+    steps_ns = union(bounds[:, 0], bounds[:, 1]).total_ns
+    return Place(
+        source=window.source,
+        rank=window.rank,
+        start_ns=window.start_ns,
+        end_ns=window.end_ns,
+        steps=counting,
+        is_complete=window.is_complete,
+        steps_ns=steps_ns,
+        is_behind=device_steps(window).ahead_ns > 0,
+    )
 
 
 def labels(windows: Sequence[Window]) -> list[str]:
@@ -204,5 +215,5 @@ def whole(window: Window) -> Intervals:
 
 
 def stepped(window: Window) -> Intervals:
-    """The time of its complete steps."""
-    return union(window.step_ns[:, 0], window.step_ns[:, 1])
+    """The time of its complete steps where its work runs."""
+    return steps_of(window)

@@ -18,9 +18,13 @@ from meshscope.analysis.idle import (
     QUEUED,
     UNKNOWN,
     WAIT,
+    all_of,
+    before_work,
     idle,
     idle_when,
+    joined,
     measure,
+    pauses_of,
 )
 from meshscope.intervals import EMPTY, Intervals
 from meshscope.run import Run
@@ -58,7 +62,7 @@ _RULE_CPU = (
 
 
 def numbers(run: Run) -> tuple[Number, ...]:
-    known = {cause for one in idle(run) for cause in one.causes}
+    known = {cause for one in idle(run) for cause in (*one.causes, *one.step_causes)}
     causes = [
         _number(cause, where)
         for where in _PLACES
@@ -149,23 +153,18 @@ def _case(asked: Asked, rank: int, windows: list[Window], causes: Sequence[str],
 
 def _when(asked: Asked, window: Window, name: str) -> Activity:
     """When each cause held, within what the number is of."""
-    found = idle_when(window)
+    found, early = idle_when(window), before_work(window)
     if asked.step is not None:
         bounds = bounds_of(asked, window)
-        return {cause: when & bounds for cause, when in found.items()}
-    if "pause_causes" in name:
-        pauses = _pauses(window)
-        found = {cause: when & pauses for cause, when in found.items()}
+        return {cause: when & bounds for cause, when in joined(found, early).items()}
+    pauses = pauses_of(all_of(found))
     if name.startswith("step_"):
         inside = stepped(window)
-        found = {cause: when & inside for cause, when in found.items()}
+        pauses |= pauses_of(all_of(early))
+        found = {cause: when & inside for cause, when in joined(found, early).items()}
+    if "pause_causes" in name:
+        found = {cause: when & pauses for cause, when in found.items()}
     return found
-
-
-def _pauses(window: Window) -> Intervals:
-    every = _joined(CAUSES, idle_when(window))
-    is_pause = every.end_ns - every.start_ns >= PAUSE_NS
-    return Intervals(every.start_ns[is_pause], every.end_ns[is_pause])
 
 
 def _joined(causes: Sequence[str], when: Activity) -> Intervals:

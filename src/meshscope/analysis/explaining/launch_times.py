@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from meshscope.analysis.explaining.adding import Flags, Ints, asked_of, is_within, over_windows
+from meshscope.analysis.explaining.adding import Flags, Ints, asked_of, is_called_within, is_within, over_windows
 from meshscope.analysis.explaining.evidence import delays, events, place
 from meshscope.analysis.explaining.figure import (
     LARGEST,
@@ -63,9 +63,8 @@ def _fed(asked: Asked, window: Window) -> Fed | None:
         return None
     row, _ = linked(spans)
     call, kernel = np.unique(spans.link[row]), np.flatnonzero(spans.kind == Kind.COMPUTE)
-    launched, called, begun = (
-        is_within(asked, window, spans.start_ns[rows]) for rows in (spans.link[row], call, kernel)
-    )
+    launched, called = (is_called_within(asked, window, spans.start_ns[rows]) for rows in (spans.link[row], call))
+    begun = is_within(asked, window, spans.start_ns[kernel])
     return Fed(
         works=part.works,
         contradicting=part.contradicting,

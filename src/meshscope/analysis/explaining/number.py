@@ -30,8 +30,8 @@ class Asked:
 class Place:
     """A window that a number rests on, from its first to its last device event, in ns of the run's own time.
 
-    ``steps`` are those that count, ``steps_ns`` how long they take by their marks, which may begin before the first
-    device event and end after the last.
+    ``steps`` are those that count, ``steps_ns`` how long they take: by their marks, which may begin before the first
+    device event and end after the last, or on the device where that is behind its host (``is_behind``).
     """
 
     source: str
@@ -41,6 +41,7 @@ class Place:
     steps: tuple[int, ...]
     is_complete: bool
     steps_ns: int = 0
+    is_behind: bool = False
 
 
 @dataclass(frozen=True)

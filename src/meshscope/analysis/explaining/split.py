@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from meshscope.analysis.breakdown import Breakdown, Part, of_step, parts
+from meshscope.analysis.device_steps import device_step_ns
 from meshscope.analysis.explaining.evidence import labels, stepped, whole
 from meshscope.analysis.explaining.figure import (
     DIFFERENCE,
@@ -58,7 +59,7 @@ def _stepped(window: Window, part: Part) -> Counting:
 
 def _one_step(asked: Asked, window: Window, step: int) -> Counting:
     part = of_step(asked.run, window, step)
-    bounds = window.step_ns[window.steps.index(step)]
+    bounds = device_step_ns(window)[window.steps.index(step)]
     return Counting(window, part.stepped, union(bounds[:1], bounds[1:]), part.steps)
 
 

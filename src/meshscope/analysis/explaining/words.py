@@ -177,8 +177,9 @@ def _place(place: Place) -> str:
     told = f"{printable(place.source)}, rank {place.rank}, device events from {_second(place.start_ns)} for "
     told += exact(place.end_ns - place.start_ns, "ns")
     named = f"{'step' if len(place.steps) == 1 else 'steps'} {ranges(place.steps)}"
-    steps = f", {named} by its marks {exact(place.steps_ns, 'ns')}" if place.steps else ", no whole step"
-    steps = steps if len(place.steps) < 2 else steps.replace("its marks", "their marks")
+    whose = "its" if len(place.steps) == 1 else "their"
+    by = "on the device" if place.is_behind else f"by {whose} marks"
+    steps = f", {named} {by} {exact(place.steps_ns, 'ns')}" if place.steps else ", no whole step"
     return told + steps + ("" if place.is_complete else " (the file is cut off)")
 
 

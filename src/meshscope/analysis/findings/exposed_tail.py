@@ -8,9 +8,9 @@ that back. Not on CPU ranks that share their cores.
 from __future__ import annotations
 
 from meshscope.analysis.critical_path import critical_paths
-from meshscope.analysis.ddp import Ddp, ddp
+from meshscope.analysis.ddp import Ddp, ddp, sent_as
 from meshscope.analysis.findings.rule import Cost, Finding, Rule, of_traced, part
-from meshscope.analysis.findings.whole import Whole, traced_step
+from meshscope.analysis.findings.whole import traced_step
 from meshscope.analysis.standing import shares_cores
 from meshscope.run import Run
 from meshscope.units import counted, duration, percent, size
@@ -19,6 +19,7 @@ FEWEST_PASSES = 3
 LEAST_FRAC = 0.05
 _MIB = 1 << 20
 _USUAL_BYTES = 25 * _MIB
+_FEW = 4
 
 
 def exposed_tail(run: Run) -> tuple[Finding, ...]:
@@ -30,17 +31,12 @@ def exposed_tail(run: Run) -> tuple[Finding, ...]:
     cost = _cost(found, run)
     if not cost.cost_frac >= LEAST_FRAC:
         return ()
-    last = found.buckets[-1] if found.buckets else None
     said = [
         f"in the mean of {counted(found.passes, 'backward pass', 'backward passes')} all-reduces are exposed "
         f"for {duration(found.tail_ns)} after the last computation{_waiting(found, run)}"
     ]
-    if last is not None:
-        of = f"of {size(last.size_bytes)} " if last.size_bytes is not None else ""
-        said.append(
-            f"the last of {counted(len(found.buckets), 'bucket')} {of}is ready {duration(last.ready_ns)} into a pass "
-            f"that computes for {duration(found.computed_ns)}, and is exposed for {duration(last.after_ns)} after it"
-        )
+    if found.buckets:
+        said.append(_last(found))
     best_bytes, words = _best(run)
     return (
         Finding(
@@ -48,28 +44,47 @@ def exposed_tail(run: Run) -> tuple[Finding, ...]:
             title="exposed tail bucket",
             **vars(cost),
             evidence=(*said, *words),
-            advice="The last bucket has nothing left to hide under; a smaller one ends sooner. Where all of "
-            "communication is longer than the backward pass, only fewer bytes help.",
-            fix=_fix(best_bytes or _smaller(found)),
+            advice=_advice(sent_as(run)),
+            fix=_fix(best_bytes or _smaller(found), is_half=bool(sent_as(run))),
         ),
     )
 
 
 def _cost(found: Ddp, run: Run) -> Cost:
-    """What transfers in the tails of a step; devices may come to them behind the step's marks on the host."""
+    """What transfers in the tails of a step."""
     tail_ns = found.tail_ns - found.waited_ns
     if found.passes_per_step > 0:
-        return part(tail_ns * found.passes_per_step, _step(found, run))
+        return part(tail_ns * found.passes_per_step, traced_step(run))
     ranks = len(found.ranks)
     return of_traced(tail_ns * found.passes / ranks, found.covered_ns / ranks)
 
 
-def _step(found: Ddp, run: Run) -> Whole:
-    """The traced step; what devices need for one where that is longer, because hosts are ahead of them."""
-    whole, device_ns = traced_step(run), found.device_step_ns
-    if not device_ns > whole.ns:
-        return whole
-    return Whole(device_ns, f"the {duration(device_ns)} that a step takes a device")
+def _last(found: Ddp) -> str:
+    """By the device's clock alone: its host may be steps ahead of it."""
+    last = found.buckets[-1]
+    return (
+        f"the last of {counted(len(found.buckets), 'bucket')}{_sizes(found)} is ready {duration(last.ready_ns)} after "
+        f"the first computation of a pass that ends its last after {duration(found.computed_ns)}, and is exposed for "
+        f"{duration(last.after_ns)} behind that"
+    )
+
+
+def _sizes(found: Ddp) -> str:
+    """Of each bucket where there are few, of the last where there are many."""
+    sizes = [size(one.size_bytes) for one in found.buckets if one.size_bytes is not None]
+    if len(sizes) < len(found.buckets):
+        return ""
+    if len(sizes) > _FEW:
+        return f", of {sizes[-1]},"
+    return f" ({', '.join(sizes)})"
+
+
+def _advice(sent: str) -> str:
+    said = (
+        "The last bucket has nothing left to hide under; a smaller one ends sooner. Where all of communication is "
+        "longer than the backward pass, only fewer bytes help"
+    )
+    return f"{said}: gradients are sent in {sent} already." if sent else f"{said}."
 
 
 def _waiting(found: Ddp, run: Run) -> str:
@@ -100,11 +115,16 @@ def _smaller(found: Ddp) -> int:
     return max((last or _USUAL_BYTES) // 2, _MIB)
 
 
-def _fix(bucket_bytes: int) -> str:
-    return f"""DistributedDataParallel(model, bucket_cap_mb={bucket_bytes / _MIB:.3g})
+def _fix(bucket_bytes: int, *, is_half: bool) -> str:
+    smaller = f"DistributedDataParallel(model, bucket_cap_mb={bucket_bytes / _MIB:.3g})"
+    return (
+        smaller
+        if is_half
+        else f"""{smaller}
 # or half the bytes:
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 model.register_comm_hook(None, default_hooks.bf16_compress_hook)"""
+    )
 
 
 FINDING = Rule("exposed-tail", exposed_tail, is_of_plan=True)

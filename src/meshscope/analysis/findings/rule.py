@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from meshscope.analysis.findings.whole import Whole, traced_step
-from meshscope.analysis.parts import per_window
-from meshscope.intervals import Intervals, common_ns, union
+from meshscope.analysis.in_steps import steps_of
+from meshscope.intervals import Intervals, common_ns
 from meshscope.run import Run
 from meshscope.spans import Window
 from meshscope.units import duration
@@ -90,16 +90,11 @@ def per_step(lost: Mapping[Window, Intervals], run: Run) -> Cost:
     """
     windows = [window for window in lost if window.steps]
     if windows:
-        in_steps_ns = common_ns([lost[window] for window in windows], [_steps(window) for window in windows])
+        in_steps_ns = common_ns([lost[window] for window in windows], [steps_of(window) for window in windows])
         return part(in_steps_ns / sum(len(window.steps) for window in windows), traced_step(run))
     ranks = max(1, len({window.rank for window in lost}))
     span_ns = sum(window.end_ns - window.start_ns for window in lost) / ranks
     return of_traced(sum(found.total_ns for found in lost.values()) / ranks, span_ns)
-
-
-@per_window
-def _steps(window: Window) -> Intervals:
-    return union(window.step_ns[:, 0], window.step_ns[:, 1])
 
 
 def of_traced(ns: float, span_ns: float) -> Cost:

@@ -33,12 +33,12 @@ import numpy.typing as npt
 
 from meshscope.analysis.findings.rule import Finding, Rule, part
 from meshscope.analysis.findings.whole import traced_step
+from meshscope.analysis.in_steps import steps_of
 from meshscope.analysis.needed_at_once import needed_at_once
 from meshscope.analysis.parts import per_window
 from meshscope.analysis.waiting import waiting
 from meshscope.analysis.wall_time import Moved, moved
 from meshscope.analysis.xla_checks import MANY, SMALL_BYTES, is_combined
-from meshscope.intervals import union
 from meshscope.run import Run
 from meshscope.spans import Kind, Window
 from meshscope.units import counted, duration, percent, ratio, size
@@ -182,7 +182,7 @@ def _rows(window: Window) -> dict[tuple[str, str], Ints]:
     is_mine = (spans.kind == Kind.COLLECTIVE) & (spans.collective >= 0)
     is_mine[needed_at_once(window)] = False
     if window.steps:
-        inside = union(window.step_ns[:, 0], window.step_ns[:, 1])
+        inside = steps_of(window)
         begun = np.searchsorted(inside.start_ns, spans.start_ns, side="right")
         is_mine &= begun > np.searchsorted(inside.end_ns, spans.start_ns, side="right")
     rows = np.flatnonzero(is_mine)
