@@ -12,8 +12,13 @@ from meshscope.advisor.forecast import TimeForecast
 from meshscope.advisor.hardware import cluster
 from meshscope.advisor.multipliers import Multipliers
 from meshscope.advisor.numerics import numerics
+from meshscope.advisor.operations import stages
 from meshscope.advisor.presets import preset
-from meshscope.advisor.timing import timing
+from meshscope.advisor.prices import Prices
+from meshscope.advisor.replay import Repeat, play
+from meshscope.advisor.stacks import of
+from meshscope.advisor.steps import Step
+from meshscope.advisor.timing import timing, usual_speed
 
 PLAIN = Candidate("FSDP", "torch", "torchtitan", 4096, 2, numerics("bf16-mixed"), accumulate=2)
 SHARDED = replace(PLAIN, shard=8, zero_stage=3)
@@ -47,6 +52,22 @@ def test_compute_exposed_bubble_and_idle_make_up_the_step(name: str):
 @pytest.mark.parametrize("name", LAID)
 def test_a_device_is_busy_for_a_believable_share_of_its_peak(name: str):
     assert 0.15 < forecast(LAID[name]).mfu_frac < 0.65
+
+
+@pytest.mark.parametrize("name", ["ddp", "zero-1", "fsdp", "hsdp", "tensor", "context", "jax"])
+@pytest.mark.parametrize("tokens", [4096, 64])
+def test_a_step_that_skips_its_repeated_layers_is_the_step_that_plays_them(name: str, tokens: int):
+    """With few tokens the host sets the pace, with many the device."""
+    laid, on = replace(LAID[name], seq_len=tokens, accumulate=5), cluster("8xH100")
+    (stage,) = stages(preset("7b").architecture, laid)
+    prices = Prices(on, "bf16", usual_speed(laid, on), Multipliers())
+    step = Step(stage, laid, of(laid.stack), prices)
+    each = (*step.forward(), *step.backward(reduces=True))
+    program = Repeat((Repeat(each, laid.accumulate), *step.ending()))
+    skipped = play(program, contention=1.2)
+    whole = play(program, contention=1.2, is_folded=False)
+    assert skipped.lanes == pytest.approx(whole.lanes, rel=1e-6)
+    assert skipped.busy == pytest.approx(whole.busy, rel=1e-6)
 
 
 def test_more_micro_batches_take_as_much_longer_as_one_takes():

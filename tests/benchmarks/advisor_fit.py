@@ -88,6 +88,9 @@ def cases(rows: Sequence[Mapping[str, str]], splits: Sequence[str]) -> list[Case
     for row in rows:
         if text(row, "suggested_split") not in splits or not measured_step_s(row) or is_impossible(row):
             continue
+        if text(row, "quality_flag") == "suspect":
+            # What it multiplied in is not known.
+            continue
         try:
             case = Case(published(row), measured_step_s(row), text(row, "suggested_split"))
             case.predicted_s({})

@@ -33,6 +33,8 @@ class Prices:
 
     def seconds(self, each: Operation) -> float:
         """Of one operation, all its ``times``."""
+        if each.kind not in COMPUTED:
+            return self.collective_s(each.kind, each.size_bytes, each.ranks, each.stride)
         return self._bare(each).value * self._slow(each)
 
     def figure(self, each: Operation) -> Figure:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -63,10 +64,27 @@ class Repeat:
         return frozenset(own | host).union(*(each.lanes for each in self.body if isinstance(each, Repeat)))
 
     @cached_property
-    def gives(self) -> frozenset[str]:
-        """The signals of the body."""
-        own = {each.gives for each in self.body if isinstance(each, Piece) and each.gives}
-        return frozenset(own).union(*(each.gives for each in self.body if isinstance(each, Repeat)))
+    def gives(self) -> dict[str, int]:
+        """How often one repetition gives each of its signals."""
+        return self._counted(lambda piece: piece.gives, lambda inner: inner.gives)
+
+    @cached_property
+    def intervals(self) -> dict[str, int]:
+        """How many pieces that take time one repetition has on each lane beside compute."""
+        return self._counted(
+            lambda piece: piece.lane if piece.seconds and piece.lane != COMPUTE else "", lambda inner: inner.intervals
+        )
+
+    def _counted(self, own: Callable[[Piece], str], nested: Callable[[Repeat], dict[str, int]]) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for each in self.body:
+            if isinstance(each, Piece):
+                if own(each):
+                    found[own(each)] = found.get(own(each), 0) + 1
+            else:
+                for name, many in nested(each).items():
+                    found[name] = found.get(name, 0) + many * each.times
+        return found
 
     @cached_property
     def reads(self) -> dict[str, int]:
@@ -128,7 +146,7 @@ def _repeat(clocks: Clocks, node: Repeat, *, is_folded: bool) -> None:
                 _repeat(clocks, each, is_folded=is_folded)
         if is_watched:
             moved = _moved(start, _state(clocks, node))
-            if _is_close(moved, move):
+            if _is_close(moved, move) and _is_alone(clocks, node):
                 _skip(clocks, node, start, moved, totals, node.times - number - 1)
                 return
             move = moved
@@ -138,7 +156,7 @@ def _state(clocks: Clocks, node: Repeat) -> State:
     """Every clock that the body reads or moves, and the latest signals that what follows may read; NaN where there is
     none yet. Lanes are at place -1."""
     state = {(lane, -1): clocks.lanes.get(lane, math.nan) for lane in node.lanes}
-    for name in node.gives | node.reads.keys():
+    for name in node.gives.keys() | node.reads.keys():
         values = clocks.signals.get(name, ())
         for back in range(max(node.reads.get(name, 0), _LOOKED_BACK) + 1):
             if back < len(values):
@@ -156,6 +174,13 @@ def _is_close(left: float, right: float) -> bool:
     return abs(left - right) <= _SAME * max(abs(left), abs(right), 1e-12)
 
 
+def _is_alone(clocks: Clocks, node: Repeat) -> bool:
+    """Whether no lane beside the body's is still at work, which would slow some repetitions and not others."""
+    now = clocks.lanes.get(COMPUTE, 0.0)
+    others = (intervals for lane, intervals in clocks.recent.items() if lane not in node.lanes)
+    return clocks.contention == 1.0 or all(intervals[-1][1] <= now for intervals in others)
+
+
 def _moved(before: State, after: State) -> float:
     """By how much all clocks moved, if by the same, else NaN; those that did not move at all are nobody's."""
     moves = [after[place] - old for place, old in before.items() if after[place] != old]
@@ -167,24 +192,33 @@ def _moved(before: State, after: State) -> float:
 
 def _skip(clocks: Clocks, node: Repeat, before: State, move: float, totals: Totals, times: int) -> None:
     """Moves on what moves, as often as it would."""
-    ahead = move * times
     for lane in node.lanes:
         if clocks.lanes.get(lane, math.nan) != before[lane, -1]:
-            clocks.lanes[lane] += ahead
-            if lane in clocks.recent:
-                later = ((start + ahead, end + ahead) for start, end in clocks.recent[lane])
-                clocks.recent[lane] = deque(later, maxlen=_KEPT)
-    for name in node.gives:
-        values = clocks.signals[name]
-        for lag, value in enumerate(values):
-            if value != before.get((name, lag), math.nan):
-                values[lag] = value + ahead
+            clocks.lanes[lane] += move * times
+    for name, many in node.gives.items():
+        if clocks.signals[name][0] != before[name, 0]:
+            clocks.signals[name] = deque(_later(list(clocks.signals[name]), many, move, times), maxlen=_KEPT)
+    for lane, many in node.intervals.items():
+        pairs = list(clocks.recent[lane])[::-1]
+        starts = _later([start for start, _ in pairs], many, move, times)
+        ends = _later([end for _, end in pairs], many, move, times)
+        clocks.recent[lane] = deque(list(zip(starts, ends, strict=True))[::-1], maxlen=_KEPT)
     busy, waited, slowed_s = totals
     for name in clocks.busy:
         clocks.busy[name] += (clocks.busy[name] - busy.get(name, 0.0)) * times
     for name in clocks.waited:
         clocks.waited[name] += (clocks.waited[name] - waited.get(name, 0.0)) * times
     clocks.slowed_s += (clocks.slowed_s - slowed_s) * times
+
+
+def _later(newest: list[float], many: int, move: float, times: int) -> list[float]:
+    """Times that come ``many`` per repetition, newest first, ``times`` repetitions on: each repetition has what the one
+    before had, moved, and what was there before the last lies as many places further back."""
+    skipped = many * times
+    return [
+        newest[place % many] + (times - place // many) * move if place < skipped + many else newest[place - skipped]
+        for place in range(min(_KEPT, len(newest) + skipped))
+    ]
 
 
 def _piece(clocks: Clocks, piece: Piece) -> None:

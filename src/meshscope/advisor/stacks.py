@@ -18,6 +18,7 @@ class Stack:
     """``fusion`` is how element-wise work is done: ``eager`` (a kernel per operation), ``fused`` (kernels written by
     hand: norms, activations, loss), ``compiled`` (a compiler fuses what is adjacent).
 
+    ``is_overlapped``: whether it reduces gradients beside the backward pass unless told otherwise.
     ``hides_tensor_frac`` is the share of tensor-parallel communication that runs beside the products it belongs to;
     ``copies_gathered``: gathered parameters are copied out of the buffer that they came in (FSDP2; DeepSpeed);
     ``sends_once_per_node``: a token goes to another node once, however many of its experts are there (DeepEP);
@@ -97,8 +98,10 @@ STACKS = {
         Stack("nanotron", "torch", "nanotron", fusion="fused", has_fused_optimizer=True, usual_zero_stage=1),
         _MEGATRON,
         _ENGINE,
-        replace(_ENGINE, name="megatron-overlap", is_overlapped=True, hides_tensor_frac=_BUFFERED_FRAC),
-        replace(_ENGINE, name="megatron-nemo", is_overlapped=True, hides_tensor_frac=_BUFFERED_FRAC,
+        # Sends between stages are hidden only where stages are cut into chunks, so whoever tunes a run cuts them.
+        replace(_ENGINE, name="megatron-overlap", is_overlapped=True, hides_tensor_frac=_BUFFERED_FRAC,
+                usual_virtual=2),
+        replace(_ENGINE, name="megatron-nemo", is_overlapped=True, hides_tensor_frac=_BUFFERED_FRAC, usual_virtual=2,
                 has_narrow_gradients=True, sends_once_per_node=True),
         replace(_MEGATRON, name="megatron-2021", family="megatron-2021", is_flash=False, is_sequence_parallel=False,
                 is_overlapped=False, usual_zero_stage=0),
