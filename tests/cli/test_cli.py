@@ -105,7 +105,7 @@ def test_a_reader_that_leaves_early_gets_no_traceback(tmp_path: Path) -> None:
 )
 def test_a_closed_pipe_ends_every_command_alike_and_quietly(line: tuple[str, ...], root: Path, tmp_path: Path) -> None:
     """As a shell tells the end of other programs in a pipe: 128 and the number of SIGPIPE."""
-    (plan,) = (root / "recordings").glob("*/plan.json")
+    plan = root / "recordings" / "tiny-4-cpu-ranks" / "plan.json"
     words = [word.format(recording=plan.parent) for word in line]
     reading, writing = os.pipe()
     os.close(reading)
@@ -142,7 +142,7 @@ def test_json_is_one_object_also_when_everything_was_refused(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("target", [">&-", ">/dev/full"])
 def test_a_stdout_that_takes_nothing_gets_no_traceback(target: str, root: Path) -> None:
-    (plan,) = (root / "recordings").glob("*/plan.json")
+    plan = root / "recordings" / "tiny-4-cpu-ranks" / "plan.json"
     line = f"{sys.executable} -m meshscope analyze {plan.parent} {target}"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60, check=False)
     assert "Traceback" not in done.stderr

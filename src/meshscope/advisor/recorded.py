@@ -41,6 +41,8 @@ def recorded(run: Run) -> Asked:
     somebody's own does not say what model it trains.
     """
     here = run.experiment
+    if run.is_simulated:
+        raise NotCovered("it is simulated: nothing of it was measured that a prediction could be held against")
     if here.is_attached or not here.options or here.options.get("model") not in _TRANSFORMERS:
         raise NotCovered("what model it trains, and on what batch, is not recorded: it is no bundled transformer")
     if here.faults:

@@ -16,7 +16,8 @@ _SHARE = 0.005
 
 def against(advice: Advice, is_met: Callable[[Candidate], bool]) -> str:
     """What the best such candidate lacks against the choice; what is in its way where none can be chosen."""
-    rival = next((each for each in advice.ranked if is_met(each.candidate)), None)
+    fits = (each for each in (*advice.ranked, *advice.settings) if is_met(each.candidate))
+    rival = min(fits, key=lambda each: each.step_s, default=None)
     if rival is not None and advice.choice is not None:
         return slower(rival, advice.choice)
     close = next((each for each in advice.close if is_met(each.candidate)), None)

@@ -24,7 +24,7 @@ def data_parallel_first(case: Case) -> Saying | None:
     room = _ROOM_FRAC * case.memory_bytes - _BESIDE_BYTES
     holds = each * case.parameters < room
     threshold = (
-        f"{each:g} B of state (with DDP's buckets) × {_billions(case.parameters)} = {size(each * case.parameters)} "
+        f"{each:g} B of state{_with_buckets(case)} × {_billions(case.parameters)} = {size(each * case.parameters)} "
         f"{'<' if holds else '≥'} {size(room)}, 90 % of the memory less 3 GiB, so below {_billions(room / each)}"
     )
     return Saying(
@@ -138,6 +138,10 @@ def _replicated_bytes(case: Case) -> float:
     kinds = numerics_of(case.question, framework=framework, zero_stage=0, is_megatron=_is_megatron(case))
     buckets = min(_BUCKETS_BYTES, kinds.gradient_bytes) if framework == "torch" else 0
     return state_bytes(kinds) + buckets
+
+
+def _with_buckets(case: Case) -> str:
+    return " (with DDP's buckets)" if case.question.frameworks[0] == "torch" else ""
 
 
 def _state_bytes(case: Case) -> float:

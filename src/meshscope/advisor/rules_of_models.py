@@ -164,7 +164,7 @@ def _is_whole_or_sharded(candidate: Candidate) -> bool:
 # The first that a case is in.
 _BANDS = (
     _Band(_SMALL, 512, "512 devices or more", "more than data parallelism alone", _is_model_cut),
-    _Band(_SMALL, 9, "below 10 B on several nodes", "no tensor parallelism", lambda one: one.tensor == 1),
+    _Band(_SMALL, 9, "below 10 B on 9 to 511 devices", "no tensor parallelism", lambda one: one.tensor == 1),
     _Band(_SMALL, 2, "below 10 B on up to 8 devices", "a single technique", _is_single),
     _Band(math.inf, 1024, "1 024 devices or more", "tensor 8, ZeRO and a pipeline", _is_cut_both_ways),
     _Band(math.inf, 512, "512 devices or more", "more than data parallelism alone", _is_model_cut),

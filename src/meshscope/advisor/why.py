@@ -55,7 +55,10 @@ def nothing(advice: Advice) -> str:
     if advice.cannot_say:
         return f"Nothing can be said: {next(iter(advice.cannot_say))}."
     samples = counted(question.global_batch, "sample")
-    return f"No layout that was asked for is legal with {samples} a step on {where}."
+    asked = ", ".join(word.removeprefix("=") for word in question.strategies)
+    of = f" of {asked} in {' and '.join(question.frameworks)}" if asked else ""
+    micro = f" and micro-batches of {question.micro_batch}" if question.micro_batch else ""
+    return f"No layout{of} is legal with {samples} a step{micro} on {where}."
 
 
 def against_choice(advice: Advice, ranked: Ranked) -> str:

@@ -92,8 +92,9 @@ def _candidates(found: Answer, top: int) -> list[str]:
     times = MILLISECONDS if longest_ns < _LONG_NS else time_unit((longest_ns,))
     sizes = size_unit(each.memory.used.high for _, each in rows)
     first = ("#    strategy", "micro", "ckpt", f"{times.name}/step", "90 % within")
-    second = ("#", f"exposed {times.name}", "of the step", "tokens/s", f"MFU {_peak(found)}", f"{sizes.name}/device",
-              "90 % within", "of")  # fmt: skip
+    limit = sizes.figure(rows[0][1].memory.limit_bytes)
+    held = f"{sizes.name} of {limit}"
+    second = ("#", f"exposed {times.name}", "of the step", "tokens/s", f"MFU {_peak(found)}", held, "90 % within")
     one = [_first(found, number, each, times) for number, each in rows]
     other = [_second(number, each, times, sizes) for number, each in rows]
     close = next((at for at, (number, _) in enumerate(rows) if number > len(found.advice.ranked)), len(rows))
@@ -149,8 +150,7 @@ def _first(found: Answer, number: int, each: Ranked, times: Unit) -> tuple[str, 
 
 def _second(number: int, each: Ranked, times: Unit, sizes: Unit) -> tuple[str, ...]:
     time, used = each.time, each.memory.used
-    memory = (sizes.figure(used.value), f"{sizes.figure(used.low)}–{sizes.figure(used.high)}",
-              sizes.figure(each.memory.limit_bytes))  # fmt: skip
+    memory = (sizes.figure(used.value), f"{sizes.figure(used.low)}–{sizes.figure(used.high)}")
     if time is None:
         return f"{number}", UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, *memory
     exposed = times.figure(time.exposed_s * NS_PER_S, 2)
@@ -220,7 +220,8 @@ def _then(each: Sensitivity) -> str:
 def _now(each: Sensitivity) -> str:
     if each.same is None or each.choice is None:
         return each.why
-    return f"is {percent(each.same.step_s / each.choice.step_s - 1)} slower"
+    behind = each.same.step_s / each.choice.step_s - 1
+    return f"is {percent(abs(behind))} {'slower' if behind >= 0 else 'faster, and less plain'}"
 
 
 def _ragged(rows: Sequence[tuple[str, str, str]]) -> list[str]:

@@ -17,6 +17,7 @@ from meshscope.ui import header
 from meshscope.ui.asking import BREATH_S
 from meshscope.ui.commands import Command
 from meshscope.ui.hands import Hands
+from meshscope.ui.later import later
 from meshscope.ui.look import Look
 from meshscope.ui.marks.cells import Line, Piece
 from meshscope.ui.panels import comparison
@@ -32,8 +33,15 @@ from meshscope.units import NS_PER_S
 
 if TYPE_CHECKING:
     from meshscope.ui.app import MeshscopeApp
+    from meshscope.ui.screens.beside import Beside
 
 _STOP_PATIENCE_NS = 15 * NS_PER_S
+
+
+def _beside() -> type[Beside]:
+    from meshscope.ui.screens.beside import Beside
+
+    return Beside
 
 
 class Watch(Keeping):
@@ -228,7 +236,18 @@ class Watch(Keeping):
         yield Command("Faster", "The clock of a recording", partial(self.action_faster, 1), ">")
         yield Command("Slower", "The clock of a recording", partial(self.action_faster, -1), "<")
         yield Command("Profile now", "Ask every rank for a trace of its next steps", self.action_profile, "p")
+        yield Command("Prediction beside measurement", "Of this run: where the model was wrong", self.action_beside)
         yield Command("Quit", "Leave; a live run can be left running", self.action_leave, "q")
+
+    def action_beside(self) -> None:
+        """What the model of cost says of the run that is looked at, and what was measured."""
+        run = self.scene.run
+        if run is None:
+            self.say("There is nothing measured yet to set a prediction beside.")
+            return
+        screen = later(_beside, self.say)
+        if screen is not None:
+            self.app.push_screen(screen(run, self.look))
 
     def action_leave(self) -> None:
         if self.playback.is_running and self._stopping_ns is None:
