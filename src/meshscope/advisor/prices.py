@@ -95,25 +95,26 @@ class Prices:
         return launches * self.speed.launch_s * self.multipliers.launch
 
     def pieces(self, operations: Iterable[Operation], phase: str, *, is_whole: bool) -> list[Piece]:
-        """In order. With ``is_whole`` adjacent compute is one piece, else every operation is one."""
+        """In order; adjacent compute is one piece, which without ``is_whole`` tells the operations in it."""
         pieces: list[Piece] = []
         waits: tuple[tuple[str, int], ...] = ()
         later: tuple[tuple[str, int], ...] = ()
         seconds = host_s = 0.0
+        parts: tuple[tuple[str, float], ...] = ()
         for each in operations:
             took_s = self.seconds(each)
             if each.kind in COMPUTED:
+                parts = parts if is_whole else (*parts, (each.name, took_s))
                 seconds, host_s = seconds + took_s, host_s + self.host_s(each.launches * (each.times > 0))
-                if is_whole and not later:
+                if not later:
                     continue
-                name = each.kind if is_whole else each.name
-                pieces.append(Piece(COMPUTE, seconds, name, phase, each.kind, waits, COMPUTE, host_s))
-                seconds = host_s = 0.0
+                pieces.append(Piece(COMPUTE, seconds, each.kind, phase, each.kind, waits, COMPUTE, host_s, parts=parts))
+                seconds, host_s, parts = 0.0, 0.0, ()
                 waits, later = later, ()
                 continue
             if seconds or host_s:
-                pieces.append(Piece(COMPUTE, seconds, "compute", phase, "compute", waits, COMPUTE, host_s))
-                seconds = host_s = 0.0
+                pieces.append(Piece(COMPUTE, seconds, "compute", phase, "compute", waits, COMPUTE, host_s, parts=parts))
+                seconds, host_s, parts = 0.0, 0.0, ()
                 waits = later
             shown_s = took_s * (1.0 - each.hidden_frac)
             pieces.append(
@@ -126,5 +127,5 @@ class Prices:
                 waits, later = ((each.name, 0),), ()
         if seconds or host_s or waits or later:
             waits = (*waits, *later)
-            pieces.append(Piece(COMPUTE, seconds, "compute", phase, "compute", waits, COMPUTE, host_s))
+            pieces.append(Piece(COMPUTE, seconds, "compute", phase, "compute", waits, COMPUTE, host_s, parts=parts))
         return pieces

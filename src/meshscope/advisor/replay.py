@@ -35,7 +35,8 @@ _SAME = 1e-9
 class Piece:
     """``seconds`` on ``lane``, not before the host has issued it (``host_s`` of its time) nor before the signals it
     ``waits`` for: pairs of a name and how many signals of that name ago (0 is the latest; one that was never given is
-    not waited for). Its end is the signal ``gives``. ``name``, ``phase`` and ``kind`` are for those who look."""
+    not waited for). Its end is the signal ``gives``. ``name``, ``phase`` and ``kind`` are for those who look, as are
+    ``parts``: the operations that it is made of, in order, with their seconds."""
 
     lane: str
     seconds: float
@@ -47,6 +48,7 @@ class Piece:
     host_s: float = 0.0
     size_bytes: float = 0.0
     group: str = ""
+    parts: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True)

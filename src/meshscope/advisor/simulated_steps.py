@@ -1,13 +1,14 @@
 """The step of a candidate, piece by piece as it would run: what a forecast of time adds up, kept.
 
-The same programs are played as for the forecast, with every operation a piece of its own and nothing skipped. What is
-drawn then speaks for itself: compute, hidden and exposed communication are unions of its spans, as of any trace, while
-a forecast adds up what each stream does and what compute waits for. Both agree but for collectives that run side by
-side, and for those that run while the host is behind.
+The same programs are played as for the forecast, with nothing skipped, and each piece of compute is shared out between
+the operations that it is made of. What is drawn then speaks for itself: compute, hidden and exposed communication are
+unions of its spans, as of any trace, while a forecast adds up what each stream does and what compute waits for. Both
+agree but for collectives that run side by side, and for those that run while the host is behind.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,16 +20,15 @@ from meshscope.advisor.cluster import Cluster
 from meshscope.advisor.coverage import NotCovered
 from meshscope.advisor.forecast import PredictedSpan, TimeForecast
 from meshscope.advisor.multipliers import NEUTRAL, Multipliers
-from meshscope.advisor.operations import groups, stage_counts, stages
+from meshscope.advisor.operations import groups, stage_counts
 from meshscope.advisor.pipelines import Durations, Event, Schedule, schedule
 from meshscope.advisor.prices import Prices
 from meshscope.advisor.question import Question
 from meshscope.advisor.ranking import Ranked
 from meshscope.advisor.replay import COMPUTE, HOST, Clocks, Piece, Played, Repeat, play
 from meshscope.advisor.simulated import Simulated
-from meshscope.advisor.stacks import of
 from meshscope.advisor.steps import Step
-from meshscope.advisor.timing import by_stage, contention, left_to_reduce, timing, usual_speed
+from meshscope.advisor.timing import by_stage, classes, contention, left_to_reduce, program, timing, usual_speed
 from meshscope.intervals import Intervals, union
 from meshscope.kinds import Kind
 from meshscope.units import NS_PER_S
@@ -49,11 +49,8 @@ def drawn_step(
 ) -> TimeForecast:
     """The forecast of time with its spans, and with the parts of the step as those spans have them."""
     told = timing(architecture, candidate, cluster, multipliers)
-    prices = Prices(cluster, candidate.numerics.compute, usual_speed(candidate, cluster), multipliers)
-    steps = [
-        Step(stage, candidate, of(candidate.stack), prices, is_whole=False) for stage in stages(architecture, candidate)
-    ]
-    spans = _alone(steps[0]) if candidate.pipeline == 1 else _staged(steps, candidate, prices)
+    steps = classes(architecture, candidate, cluster, multipliers, usual_speed(candidate, cluster), is_whole=False)
+    spans = _alone(steps[0]) if candidate.pipeline == 1 else _staged(steps, candidate, steps[0].prices)
     return measured(replace(told, spans=tuple(spans)))
 
 
@@ -86,29 +83,25 @@ def _busy(spans: Sequence[PredictedSpan], kind: Kind) -> Intervals:
     )
 
 
-def _sized(program: Repeat, times: int = 1) -> Repeat:
-    """The program, played so many times; raises NotCovered where that is too long to be drawn."""
-    count = _pieces(program) * times
+def _sized(played: Repeat, times: int = 1) -> Repeat:
+    """A program, played so many times; raises NotCovered where that is too long to be drawn."""
+    count = _pieces(played) * times
     if count > _MOST_PIECES:
         raise NotCovered(
             f"the step of a rank has {count:,} pieces: too many to draw", hint="Ask for fewer micro-batches."
         )
-    return program
+    return played
 
 
 def _pieces(node: Piece | Repeat) -> int:
-    return 1 if isinstance(node, Piece) else node.times * sum(map(_pieces, node.body))
+    return max(len(node.parts), 1) if isinstance(node, Piece) else node.times * sum(map(_pieces, node.body))
 
 
 # One stage
 
 
 def _alone(step: Step) -> list[PredictedSpan]:
-    many = step.candidate.accumulate
-    plain = Repeat((*step.forward(), *step.backward(reduces=step.gathers)), many - 1)
-    last = (*step.forward(), *step.backward(reduces=True))
-    program = _sized(Repeat((plain, *last, *step.ending())))
-    clocks = play(program, contention=contention(step.prices), is_kept=True)
+    clocks = play(_sized(program(step)), contention=contention(step.prices), is_kept=True)
     return [span for piece in _kept(clocks) for span in _span(piece, 0)]
 
 
@@ -116,25 +109,42 @@ def _kept(clocks: Clocks) -> Sequence[Played]:
     return clocks.played or ()
 
 
-def _span(played: Played, rank_class: int, *, by_s: float = 0.0, shrunk: float = 1.0) -> Iterator[PredictedSpan]:
-    """What took time on a device; ``by_s`` later than it was played, ``shrunk`` times as long."""
+def _span(
+    played: Played, rank_class: int, *, by_s: float = 0.0, within: tuple[float, float] = (0.0, math.inf)
+) -> Iterator[PredictedSpan]:
+    """What took time on a device, as far as it was played ``within`` two times; ``by_s`` later than that."""
     piece = played.piece
-    start_ns = round((played.start_s * shrunk + by_s) * NS_PER_S)
-    end_ns = round((played.end_s * shrunk + by_s) * NS_PER_S)
-    if piece.lane == HOST or end_ns <= start_ns:
+    if piece.lane == HOST:
         return
     is_met = piece.lane != COMPUTE
-    yield PredictedSpan(
-        rank_class,
-        piece.lane,
-        piece.name or piece.kind or "compute",
-        Kind.COLLECTIVE if is_met else Kind.COMPUTE,
-        start_ns,
-        end_ns,
-        size_bytes=round(piece.size_bytes),
-        group=piece.group if is_met else "",
-        phase="" if is_met else piece.phase,
-    )
+    for name, start_s, end_s in _parts(played):
+        kept = max(start_s, within[0]), min(end_s, within[1])
+        start_ns, end_ns = (round((at_s + by_s) * NS_PER_S) for at_s in kept)
+        if end_ns > start_ns:
+            yield PredictedSpan(
+                rank_class,
+                piece.lane,
+                name,
+                Kind.COLLECTIVE if is_met else Kind.COMPUTE,
+                start_ns,
+                end_ns,
+                size_bytes=round(piece.size_bytes),
+                group=piece.group if is_met else "",
+                phase="" if is_met else piece.phase,
+            )
+
+
+def _parts(played: Played) -> Iterator[tuple[str, float, float]]:
+    """The operations of a piece, one after the other; what it was slowed down by is shared out among them."""
+    piece, at_s = played.piece, played.start_s
+    whole_s = sum(took_s for _, took_s in piece.parts)
+    if whole_s <= 0:
+        yield piece.name or piece.kind or "compute", played.start_s, played.end_s
+        return
+    stretched = (played.end_s - played.start_s) / whole_s
+    for name, took_s in piece.parts:
+        yield name, at_s, at_s + took_s * stretched
+        at_s += took_s * stretched
 
 
 # A pipeline
@@ -179,8 +189,8 @@ def _staged(steps: list[Step], candidate: Candidate, prices: Prices) -> list[Pre
 
 @dataclass(frozen=True)
 class _Turns:
-    """When each stage does what; of that handing on holds it up for ``blocking_s``. A stage has ``virtual`` chunks,
-    each with its share of what the stage does."""
+    """When each stage does what; of that handing on holds it up for ``blocking_s``. A stage has ``virtual`` chunks: of
+    what the stage does to a micro-batch each does one stretch."""
 
     durations: Durations
     played: Schedule
@@ -194,11 +204,20 @@ class _Turns:
                 took = self.durations.forward_s if event.is_forward else self.durations.backward_s
                 yield event, ended_s - took[stage], ended_s
 
+    def within(self, event: Event, whole_s: float) -> tuple[float, float]:
+        """Which stretch of a stage's micro-batch a turn is; backward begins with the last chunk."""
+        each_s = whole_s / self.virtual
+        at = event.chunk if event.is_forward else self.virtual - 1 - event.chunk
+        return at * each_s, (at + 1) * each_s
+
 
 def _turned(one: _Stage, turns: _Turns, step: Step) -> Iterator[PredictedSpan]:
     for event, start_s, end_s in turns.of(one.stage):
-        for piece in _kept(one.there if event.is_forward else one.back):
-            yield from _span(piece, one.rank_class, by_s=start_s, shrunk=1 / turns.virtual)
+        clocks = one.there if event.is_forward else one.back
+        first_s, last_s = turns.within(event, clocks.now_s)
+        for piece in _kept(clocks):
+            if piece.start_s < last_s and piece.end_s > first_s:
+                yield from _span(piece, one.rank_class, by_s=start_s - first_s, within=(first_s, last_s))
         if turns.blocking_s and not _is_end(event, step.candidate):
             yield from _handed_on(one, event, step, end_s - turns.blocking_s, end_s)
 

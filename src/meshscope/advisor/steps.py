@@ -24,7 +24,7 @@ Waits = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True)
 class Step:
-    """Makes the programs of a stage: ``prices`` what work costs, ``is_whole`` whether adjacent compute is one piece."""
+    """Makes the programs of a stage: ``prices`` what work costs, ``is_whole`` whether compute tells no parts."""
 
     stage: Stage
     candidate: Candidate

@@ -32,7 +32,7 @@ def timing(
     known = usual_speed(candidate, cluster)
     found = forecast_of(architecture, candidate, cluster, multipliers, known)
     late_s, tail_s = beside(found.step_s.value, candidate, known, multipliers)
-    slowest = max(_steps(architecture, candidate, cluster, multipliers, known), key=lambda step: step.stage.parameters)
+    slowest = max(classes(architecture, candidate, cluster, multipliers, known), key=lambda step: step.stage.parameters)
     return replace(found, terms=step_terms(slowest, late_s=late_s, tail_s=tail_s, bubble_s=found.bubble_s))
 
 
@@ -46,20 +46,26 @@ def forecast_of(
 ) -> TimeForecast:
     """As `timing`, by constants of one's own (a fit tries many)."""
     _check(candidate, cluster)
-    steps = _steps(architecture, candidate, cluster, multipliers, known)
+    steps = classes(architecture, candidate, cluster, multipliers, known)
     prices = steps[0].prices
     parts = _single(steps[0]) if candidate.pipeline == 1 else _pipelined(steps, candidate, prices)
     return _forecast(architecture, candidate, cluster, prices, parts)
 
 
-def _steps(
-    architecture: Architecture, candidate: Candidate, cluster: Cluster, multipliers: Multipliers, known: Speed
+def classes(
+    architecture: Architecture,
+    candidate: Candidate,
+    cluster: Cluster,
+    multipliers: Multipliers,
+    known: Speed,
+    *,
+    is_whole: bool = True,
 ) -> list[Step]:
-    """One of each class of stages."""
+    """One of each class of stages; compute is one piece, which without ``is_whole`` tells the operations in it."""
     numerics = candidate.numerics
     ran = of(candidate.stack)
     prices = Prices(cluster, numerics.compute, known, multipliers, "row" in numerics.name, ran.attention_kernel)
-    return [Step(stage, candidate, ran, prices) for stage in stages(architecture, candidate)]
+    return [Step(stage, candidate, ran, prices, is_whole) for stage in stages(architecture, candidate)]
 
 
 def beside(step_s: float, candidate: Candidate, known: Speed, multipliers: Multipliers) -> tuple[float, float]:
@@ -90,14 +96,15 @@ class _Parts:
 
 
 def _single(step: Step) -> _Parts:
-    laid = step.candidate
-    many = laid.accumulate
-    each_reduces = step.gathers
-    plain = Repeat((*step.forward(), *step.backward(reduces=each_reduces)), many - 1)
+    return _parts(play(program(step), contention=contention(step.prices)), 1.0)
+
+
+def program(step: Step) -> Repeat:
+    """Of a rank whose model is in one stage."""
+    plain = Repeat((*step.forward(), *step.backward(reduces=step.gathers)), step.candidate.accumulate - 1)
     last = (*step.forward(), *step.backward(reduces=True))
     late = () if step.overlaps else left_to_reduce(step, 0.0)
-    clocks = play(Repeat((plain, *last, *late, *step.ending())), contention=contention(step.prices))
-    return _parts(clocks, 1.0)
+    return Repeat((plain, *last, *late, *step.ending()))
 
 
 def contention(prices: Prices) -> float:

@@ -93,7 +93,7 @@ def _scaled(text: str, by: int) -> str:
 
 
 def _with(form: Form, text: str) -> Form:
-    return replace(form, **{form.at: text})
+    return replace(form, **{form.at: text})  # type: ignore[arg-type]
 
 
 def question(form: Form) -> Posed:
