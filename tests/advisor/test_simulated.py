@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from time import time_ns
 
 import drawn
 import msgspec
@@ -39,7 +40,7 @@ from meshscope.reports.text import report
 from meshscope.run import Run
 from meshscope.spans import Kind
 
-T0_UNIX_NS = 1_796_000_000_000_000_000
+NOW_UNIX_NS = 1_796_000_000_000_000_000
 
 Written = Callable[..., tuple[Run, ...]]
 
@@ -47,7 +48,7 @@ Written = Callable[..., tuple[Run, ...]]
 @pytest.fixture
 def written(tmp_path: Path) -> Written:
     def make(*some: Simulated) -> tuple[Run, ...]:
-        write(tmp_path / "plan", some or (simulated("ddp"), simulated("fsdp")), t0_unix_ns=T0_UNIX_NS, constants="c1")
+        write(tmp_path / "plan", some or (simulated("ddp"), simulated("fsdp")), now_unix_ns=NOW_UNIX_NS, constants="c1")
         opened = open_paths((tmp_path / "plan",))
         assert not opened.refused
         return opened.runs
@@ -148,7 +149,7 @@ def test_memory_is_told_by_category_as_predicted(written: Written) -> None:
 
 def test_equal_plans_are_written_equal(tmp_path: Path) -> None:
     for name in ("one", "other"):
-        write(tmp_path / name, [simulated("ddp")], t0_unix_ns=T0_UNIX_NS)
+        write(tmp_path / name, [simulated("ddp")], now_unix_ns=NOW_UNIX_NS)
     one, other = (
         {path.relative_to(tmp_path / name): path.read_bytes() for path in (tmp_path / name).rglob("*.*")}
         for name in ("one", "other")
@@ -317,19 +318,19 @@ def test_what_has_no_simulated_step_is_refused_before_anything_is_written(tmp_pa
     else:
         one = replace(one, cluster=cluster(8, replace(planned.H100, name="cpu")))
     with pytest.raises(NotCovered):
-        write(tmp_path / "plan", [simulated("fsdp"), one], t0_unix_ns=T0_UNIX_NS)
+        write(tmp_path / "plan", [simulated("fsdp"), one], now_unix_ns=NOW_UNIX_NS)
     assert not (tmp_path / "plan").exists()
 
 
 def test_a_recording_that_stands_there_is_left_as_it_is(tmp_path: Path) -> None:
-    write(tmp_path / "plan", [simulated("ddp")], t0_unix_ns=T0_UNIX_NS)
+    write(tmp_path / "plan", [simulated("ddp")], now_unix_ns=NOW_UNIX_NS)
     with pytest.raises(RecordingError):
-        write(tmp_path / "plan", [simulated("fsdp")], t0_unix_ns=T0_UNIX_NS)
+        write(tmp_path / "plan", [simulated("fsdp")], now_unix_ns=NOW_UNIX_NS)
 
 
 def test_candidates_of_one_strategy_are_told_apart(tmp_path: Path) -> None:
     some = [simulated("fsdp", micro_batch=2), simulated("fsdp", micro_batch=4), simulated("ddp")]
-    plan = write(tmp_path / "plan", some, t0_unix_ns=T0_UNIX_NS)
+    plan = write(tmp_path / "plan", some, now_unix_ns=NOW_UNIX_NS)
     assert [run.strategy for run in plan.runs] == ["fsdp mb2 simulated", "fsdp mb4 simulated", "ddp simulated"]
     assert plan.is_simulated
     assert len(open_paths((tmp_path / "plan",)).runs) == 3
@@ -376,13 +377,18 @@ def test_each_stage_of_a_pipeline_has_its_own_spans(tmp_path: Path) -> None:
         candidate=candidate("pp", 4, shard=2, replicate=1, pipeline=2),
         forecast=Forecast(None, planned.time((*first, *last), 90)),
     )
-    write(tmp_path / "plan", [one], t0_unix_ns=T0_UNIX_NS)
+    write(tmp_path / "plan", [one], now_unix_ns=NOW_UNIX_NS)
     (run,) = open_paths((tmp_path / "plan",)).runs
     kernels = {
         window.rank: [window.spans.names[name] for name in window.spans.name[window.spans.kind == Kind.COMPUTE]]
         for window in run.windows
     }
     assert kernels == {0: ["embedding"], 1: ["embedding"], 2: ["head"], 3: ["head"]}
+
+
+def test_what_is_written_now_can_be_opened_now(tmp_path: Path) -> None:
+    write(tmp_path / "plan", [simulated("ddp"), simulated("fsdp")], now_unix_ns=time_ns())
+    assert [len(run.windows) for run in open_paths((tmp_path / "plan",)).runs] == [8, 8]
 
 
 def test_its_json_is_that_of_any_recording(written: Written) -> None:

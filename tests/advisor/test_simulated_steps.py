@@ -19,7 +19,7 @@ from meshscope.analysis.breakdown import breakdown
 from meshscope.cli.opening import open_paths
 from meshscope.discovery import bundled
 
-T0_UNIX_NS = 1_796_000_000_000_000_000
+NOW_UNIX_NS = 1_796_000_000_000_000_000
 H100 = cluster("8xH100")
 
 LAID = {
@@ -41,7 +41,7 @@ def candidate(name: str) -> Candidate:
 def test_a_drawn_step_opens_as_it_was_predicted_to_the_nanosecond(tmp_path: Path, name: str) -> None:
     laid = candidate(name)
     time = drawn_step(MODEL, laid, H100)
-    write(tmp_path / "plan", [Simulated(MODEL, laid, H100, Forecast(None, time))], t0_unix_ns=T0_UNIX_NS)
+    write(tmp_path / "plan", [Simulated(MODEL, laid, H100, Forecast(None, time))], now_unix_ns=NOW_UNIX_NS)
     (run,) = open_paths((tmp_path / "plan",)).runs
     longest = max((rank.per_step for rank in breakdown(run) if rank.per_step), key=lambda step: step.compute_ns)
     assert len(run.windows) == 8

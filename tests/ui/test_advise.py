@@ -37,6 +37,7 @@ from meshscope.ui.screens.watch import Watch
 Snapshot = Callable[[str, str], None]
 SIZES = ((80, 24), (120, 40), (220, 60))
 PATIENCE_S = 20.0
+NOW_UNIX_NS = 1_796_000_000_000_000_000
 
 
 def shown(
@@ -411,7 +412,7 @@ async def test_what_is_marked_is_simulated_and_opened(tmp_path: Path) -> None:
 
     def keep(of: Answer, picked: list[Ranked], place: Path) -> Path:
         kept.append([one.candidate.strategy for one in picked])
-        write(place / "it", [planned.simulated("ddp"), planned.simulated("fsdp")], t0_unix_ns=1_796_000_000_000_000_000)
+        write(place / "it", [planned.simulated("ddp"), planned.simulated("fsdp")], now_unix_ns=NOW_UNIX_NS)
         return place / "it"
 
     async with opened(keep=keep, places=tmp_path) as (app, screen, pilot):

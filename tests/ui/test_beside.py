@@ -104,7 +104,7 @@ async def test_a_recording_is_set_beside_its_prediction_from_its_screen(staged: 
 
 
 async def test_no_prediction_is_held_against_another(staged: Staged, tmp_path: Path) -> None:
-    write(tmp_path / "plan", [planned.simulated("ddp")], t0_unix_ns=1_796_000_000_000_000_000)
+    write(tmp_path / "plan", [planned.simulated("ddp")], now_unix_ns=1_796_000_000_000_000_000)
     (run,) = open_paths((tmp_path / "plan",)).runs
     with pytest.raises(NotCovered, match="it is simulated"):
         recorded(run)

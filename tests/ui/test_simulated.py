@@ -15,14 +15,14 @@ from meshscope.ui.exporting import Subject, as_json, file_name
 from meshscope.ui.sheet import Sheet
 from meshscope.ui.shelf import shelf
 
-T0_UNIX_NS = 1_796_000_000_000_000_000
+NOW_UNIX_NS = 1_796_000_000_000_000_000
 
 Staged = Callable[..., AbstractAsyncContextManager]  # type: ignore[type-arg]
 
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Path:
-    write(tmp_path / "plan", [planned.simulated("ddp"), planned.simulated("fsdp")], t0_unix_ns=T0_UNIX_NS)
+    write(tmp_path / "plan", [planned.simulated("ddp"), planned.simulated("fsdp")], now_unix_ns=NOW_UNIX_NS)
     return tmp_path / "plan"
 
 

@@ -60,17 +60,18 @@ def constants_version() -> str:
     return hashlib.blake2b(Path(frozen.__file__).read_bytes(), digest_size=4).hexdigest()
 
 
-def write(folder: Path, simulated: Sequence[Simulated], *, t0_unix_ns: int, constants: str = "") -> Plan:
+def write(folder: Path, simulated: Sequence[Simulated], *, now_unix_ns: int, constants: str = "") -> Plan:
     """Write the comparison into a new folder and return its plan.
 
-    ``t0_unix_ns`` is when it is said to have begun: a recording needs a time to be shown at. ``constants`` is the
-    version of the constants that the prediction stands on, those of this meshscope where none is given. Raises
-    RecordingError where something stands there already, NotCovered where a candidate has no simulated step: then
-    nothing is written.
+    ``now_unix_ns`` is when all of it is said to have ended: a recording needs a time to be shown at, and none that is
+    still to come. ``constants`` is the version of the constants that the prediction stands on, those of this meshscope
+    where none is given. Raises RecordingError where something stands there already, NotCovered where a candidate has no
+    simulated step: then nothing is written.
     """
     names = _names([one.candidate for one in simulated])
     constants = constants or constants_version()
     each_ns = max((step_ns(one.time) for one in simulated), default=0) + _APART_NS
+    t0_unix_ns = now_unix_ns - len(simulated) * each_ns
     plan = _plan(simulated, names, t0_unix_ns)
     create_plan(folder, plan)
     for number, (one, name) in enumerate(zip(simulated, names, strict=True)):

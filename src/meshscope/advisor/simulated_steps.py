@@ -8,6 +8,7 @@ agree but for collectives that run side by side, and for those that run while th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -108,14 +109,17 @@ def _kept(clocks: Clocks) -> Sequence[Played]:
     return clocks.played or ()
 
 
-def _span(played: Played, rank_class: int, *, by_s: float = 0.0, shrunk: float = 1.0) -> Iterator[PredictedSpan]:
-    """What took time on a device; ``by_s`` later than it was played, ``shrunk`` times as long."""
+def _span(
+    played: Played, rank_class: int, *, by_s: float = 0.0, within: tuple[float, float] = (0.0, math.inf)
+) -> Iterator[PredictedSpan]:
+    """What took time on a device, as far as it was played ``within`` two times; ``by_s`` later than that."""
     piece = played.piece
     if piece.lane == HOST:
         return
     is_met = piece.lane != COMPUTE
     for name, start_s, end_s in _parts(played):
-        start_ns, end_ns = (round((at_s * shrunk + by_s) * NS_PER_S) for at_s in (start_s, end_s))
+        kept = max(start_s, within[0]), min(end_s, within[1])
+        start_ns, end_ns = (round((at_s + by_s) * NS_PER_S) for at_s in kept)
         if end_ns > start_ns:
             yield PredictedSpan(
                 rank_class,
@@ -185,8 +189,8 @@ def _staged(steps: list[Step], candidate: Candidate, prices: Prices) -> list[Pre
 
 @dataclass(frozen=True)
 class _Turns:
-    """When each stage does what; of that handing on holds it up for ``blocking_s``. A stage has ``virtual`` chunks,
-    each with its share of what the stage does."""
+    """When each stage does what; of that handing on holds it up for ``blocking_s``. A stage has ``virtual`` chunks: of
+    what the stage does to a micro-batch each does one stretch."""
 
     durations: Durations
     played: Schedule
@@ -200,11 +204,20 @@ class _Turns:
                 took = self.durations.forward_s if event.is_forward else self.durations.backward_s
                 yield event, ended_s - took[stage], ended_s
 
+    def within(self, event: Event, whole_s: float) -> tuple[float, float]:
+        """Which stretch of a stage's micro-batch a turn is; backward begins with the last chunk."""
+        each_s = whole_s / self.virtual
+        at = event.chunk if event.is_forward else self.virtual - 1 - event.chunk
+        return at * each_s, (at + 1) * each_s
+
 
 def _turned(one: _Stage, turns: _Turns, step: Step) -> Iterator[PredictedSpan]:
     for event, start_s, end_s in turns.of(one.stage):
-        for piece in _kept(one.there if event.is_forward else one.back):
-            yield from _span(piece, one.rank_class, by_s=start_s, shrunk=1 / turns.virtual)
+        clocks = one.there if event.is_forward else one.back
+        first_s, last_s = turns.within(event, clocks.now_s)
+        for piece in _kept(clocks):
+            if piece.start_s < last_s and piece.end_s > first_s:
+                yield from _span(piece, one.rank_class, by_s=start_s - first_s, within=(first_s, last_s))
         if turns.blocking_s and not _is_end(event, step.candidate):
             yield from _handed_on(one, event, step, end_s - turns.blocking_s, end_s)
 

@@ -29,6 +29,6 @@ def saved(found: Answer, folder: Path, *, top: int) -> None:
     chosen = [simulated(found.posed.question, each) for each in able[: min(top, _MOST)]]
     if not chosen:
         raise InputError("No candidate has a simulated step.", hint="Ask for other devices or strategies.")
-    write(folder, chosen, t0_unix_ns=time.time_ns())
+    write(folder, chosen, now_unix_ns=time.time_ns())
     where = printable(str(folder))
     click.echo(f"note: {counted(len(chosen), 'simulated step')} in {where}: meshscope replay {where}", err=True)

@@ -24,7 +24,7 @@ def simulated_folder(of: Answer, picked: Sequence[Ranked], place: Path) -> Path:
     folder = place / f"simulated-{_plain(question.architecture.name)}-{question.cluster.devices}-{stamp}"
     some = [simulated(question, one) for one in picked]
     try:
-        write(folder, some, t0_unix_ns=now_ns)
+        write(folder, some, now_unix_ns=now_ns)
     except OSError as error:
         raise RecordingError(
             f"{folder} cannot be written: {error.strerror}.", hint="Start in another folder."
