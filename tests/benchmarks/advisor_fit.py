@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 
 import numpy as np
 
@@ -189,14 +190,10 @@ def left_out(found: Sequence[Case], at: Linear, fitted: Mapping[str, float]) -> 
     return answer
 
 
-HEAD = """# Factors on the time model's priors (advisor/constants.py), fitted together to a table of published runs:
-# {sources}.
-# Least squares of the logarithms of step times, robust (Huber), each source weighted by the root of its rows, each
-# factor held near 1 by a prior. Of those that stand here, "all" holds for every run, "device" for a family of devices,
-# "stack" for a family of software; none for a run, a row or a source.
-
-[fitted]
-"""
+HEAD = """Factors on the time model's priors (advisor/constants.py), fitted together to a table of published runs:
+{sources}. Least squares of the logarithms of step times, robust (Huber), each source weighted by the root of its rows,
+each factor held near 1 by a prior. "all" holds for every run, "device" for a family of devices, "stack" for a family of
+software; none for a run, a row or a source."""
 
 
 def written(fitted: Mapping[str, float], found: Sequence[Case]) -> str:
@@ -206,15 +203,5 @@ def written(fitted: Mapping[str, float], found: Sequence[Case]) -> str:
         many[case.asked.source] = many.get(case.asked.source, 0) + 1
     sources = ", ".join(f"{name} ({count})" for name, count in many.items())
     lines = [f'"{name}" = {value:.4g}' for name, value in sorted(fitted.items()) if abs(math.log(value)) > 0.004]
-    return "\n".join([*_wrapped(HEAD.format(sources=sources)), *lines]) + "\n"
-
-
-def _wrapped(text: str) -> list[str]:
-    return [piece for line in text.splitlines() for piece in _pieces(line)]
-
-
-def _pieces(line: str) -> list[str]:
-    if len(line) <= 118:
-        return [line]
-    at = line.rindex(" ", 0, 118)
-    return [line[:at], *_pieces("# " + line[at + 1 :])]
+    head = wrap(HEAD.format(sources=sources), 118, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
+    return "\n".join([*head, "", "[fitted]", *lines]) + "\n"

@@ -166,5 +166,6 @@ ASSUMED_SPREAD_FRAC = {
     "zero stage": 0.1,
     "precision": 0.2,
     "vocabulary": 0.05,
+    "padding": 0.12,
 }
 """By how much a step may take longer for what its row does not state, by what `published` had to assume."""

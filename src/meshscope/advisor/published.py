@@ -72,6 +72,8 @@ def published(row: Row, folder: Path | None = None) -> Published:
     laid = layout(row, ran, assumed)
     cluster = machine(row, laid.devices, assumed, folder)
     candidate = remarked(_candidate(row, ran, laid, model, assumed), row)
+    if not model.is_causal:
+        assumed.append("padding")
     if "checkpointing" in assumed:
         candidate = _kept_as_fits(model, candidate, cluster)
     if candidate.devices != cluster.devices:
