@@ -100,6 +100,12 @@ def test_every_term_says_how_often_it_happens():
     assert found["optimizer"].times == 1
 
 
+def test_a_pipeline_s_terms_name_what_stages_send():
+    found = {term.name: term for term in forecast(LAID["pipeline"]).terms}
+    assert found["send"].times == 2 * 8
+    assert found["bubble"].figure.value > 0
+
+
 def test_a_device_that_does_not_multiply_so_is_refused():
     with pytest.raises(NotCovered, match="fp8"):
         forecast(replace(SHARDED, numerics=numerics("fp8")), devices="8xA100")

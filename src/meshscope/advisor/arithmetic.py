@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from meshscope.advisor.figures import Figure
 from meshscope.advisor.forecast import Term
-from meshscope.advisor.operations import Layer, Operation, Stage
+from meshscope.advisor.operations import Layer, Operation, Stage, groups
 from meshscope.advisor.prices import Prices
 from meshscope.advisor.replay import Piece
 from meshscope.advisor.steps import Step
@@ -32,6 +32,8 @@ def step_terms(step: Step, *, late_s: float, tail_s: float, bubble_s: float) -> 
             _add(found, step.prices, each, times * many)
     for piece, times in _data_pieces(step):
         _count(found, piece.name, piece, times)
+    if step.candidate.pipeline > 1:
+        _hand_over(found, step)
     for piece in step.ending():
         _count(found, piece.name, piece, 1.0)
     own = [Term(name, each.figure, each.times, each.arithmetic) for name, each in found.items()]
@@ -79,6 +81,13 @@ def _words(each: Operation, prices: Prices) -> str:
     if each.kind == "memory":
         return f"{each.size_bytes / MEBI:,.0f} MiB read and written"
     return f"{each.size_bytes / MEBI:,.0f} MiB over {each.ranks} ranks, {each.stride} apart"
+
+
+def _hand_over(found: dict[str, _Sum], step: Step) -> None:
+    """Activations to the next stage and gradients to the one before, of every chunk and micro-batch."""
+    laid = step.candidate
+    sent = Operation("send", "send", size_bytes=step.stage.handover_bytes, ranks=2, stride=groups(laid).pipeline)
+    _add(found, step.prices, sent, 2.0 * laid.accumulate * laid.virtual)
 
 
 def _data_pieces(step: Step) -> Iterable[tuple[Piece, float]]:

@@ -76,7 +76,9 @@ class Speed:
 PRIORS = {
     "matmul": 1.1,
     "narrow": 1.2,
-    "rowwise": 1.25,
+    # Llama-3 8B on 8 H100: 5760 tokens/s in bf16, 6420 with a scale per row, 7186 with one per tensor (torchtitan,
+    # commit 7a04053); products in fp8 are 28 % of the last.
+    "rowwise": 1.43,
     "mixture": 1.2,
     "attention": 1.1,
     "ring": 1.15,
@@ -111,8 +113,8 @@ together to published runs, as the head of ``data/time.toml`` says."""
 
 
 SPREAD_FRAC = {
-    "usual": 0.105,
-    "narrow": 0.1,
+    "usual": 0.095,
+    "narrow": 0.085,
     "mixture": 0.2,
     "stack": 0.15,
     "device": 0.15,

@@ -45,7 +45,7 @@ def layout(row: Mapping[str, str], ran: Stack, assumed: list[str]) -> Layout:
     data, stage = devices // rest, _zero_stage(row, named, ran, devices, assumed)
     shard = _shard(row, named, data, stage)
     seq_len = _seq_len(row)
-    micro_batch, accumulate = _batch(row, data, pipeline, seq_len, assumed)
+    micro_batch, accumulate = _batch(row, data, pipeline, seq_len, ran, assumed)
     virtual = _virtual(row, named, pipeline, ran, assumed)
     return Layout(named, devices, seq_len, micro_batch, accumulate, data // shard, shard, stage, tensor, pipeline,
                   virtual, context, expert)  # fmt: skip
@@ -99,7 +99,9 @@ def _seq_len(row: Mapping[str, str]) -> int:
     return said
 
 
-def _batch(row: Mapping[str, str], data: int, pipeline: int, seq_len: int, assumed: list[str]) -> tuple[float, int]:
+def _batch(
+    row: Mapping[str, str], data: int, pipeline: int, seq_len: int, ran: Stack, assumed: list[str]
+) -> tuple[float, int]:
     """Samples per micro-batch and data rank, and micro-batches per step."""
     samples = number(row, "global_batch_seqs") or number(row, "tokens_per_step") / seq_len
     micro, many = number(row, "micro_batch_per_dp_rank"), whole(row, "grad_accum")
@@ -110,7 +112,7 @@ def _batch(row: Mapping[str, str], data: int, pipeline: int, seq_len: int, assum
     if samples and not micro:
         each = samples / data
         assumed.append("micro-batch")
-        micro = _usual_micro_batch(each, pipeline, seq_len)
+        micro = each if ran.framework == "jax" and pipeline == 1 else _usual_micro_batch(each, pipeline, seq_len)
         many = max(1, round(each / micro))
     if not micro:
         raise NotCovered("the batch is not stated")
