@@ -12,7 +12,7 @@ from meshscope.advisor.coverage import NotCovered
 from meshscope.advisor.cpu_beside import beside, bucketed
 from meshscope.advisor.cpu_costs import cpu_costs
 from meshscope.advisor.cpu_ranks import cpu_timing
-from meshscope.advisor.cpu_stages import blocks_of_stages, course
+from meshscope.advisor.cpu_stages import blocks_of_stages, course, in_flight, turns
 from meshscope.advisor.cpu_steps import cpu_step
 from meshscope.advisor.hardware import cluster
 from meshscope.advisor.multipliers import Multipliers
@@ -46,6 +46,13 @@ def test_two_stretches_on_each_rank_halve_what_ranks_wait_for() -> None:
     halved = course("interleaved", 4, (1.0,) * 4, (2.0,) * 4, 0.0, ranks=2)
     assert plain.busy_s == halved.busy_s == (24.0, 24.0)
     assert (max(plain.end_s), max(halved.end_s)) == (30.0, 27.0)
+
+
+def test_gpipe_keeps_every_micro_batch_and_1f1b_one_for_each_stage_behind() -> None:
+    assert [in_flight(turns("gpipe", rank, 2, 8)) for rank in (0, 1)] == [8, 8]
+    assert [in_flight(turns("1f1b", rank, 2, 8)) for rank in (0, 1)] == [2, 1]
+    gpipe, other = (cpu_timing(TINY, replace(PIPELINE, schedule=name), TWO).step_s.value for name in ("gpipe", "1f1b"))
+    assert gpipe > other
 
 
 def test_the_stage_with_the_output_layer_gets_as_few_blocks_as_make_the_slowest_quickest() -> None:

@@ -347,6 +347,15 @@ def test_neighbours_share_a_tensor_group_and_stages_are_furthest_apart() -> None
     assert group(laid, 5, "world") == group(laid, 5, "") == tuple(range(16))
 
 
+def test_ranks_that_share_a_sequence_share_its_state_or_its_sums() -> None:
+    sharded = candidate("fsdp", 8, shard=2, replicate=2, context=2)
+    assert group(sharded, 5, "shard") == (4, 5, 6, 7)
+    assert group(sharded, 5, "replicate") == (1, 5)
+    assert group(sharded, 5, "context") == (4, 5)
+    added = candidate("ddp", 8, replicate=4, context=2)
+    assert group(added, 5, "replicate") == tuple(range(8))
+
+
 def test_experts_are_spread_over_neighbours_on_the_data_axes() -> None:
     laid = candidate("moe", 16, shard=8, replicate=1, tensor=2, expert=4)
     assert group(laid, 3, "expert") == (1, 3, 5, 7)

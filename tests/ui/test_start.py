@@ -25,6 +25,7 @@ from meshscope.ui.launching import Bundled, Model, Offer
 from meshscope.ui.look import Depth, Look
 from meshscope.ui.picture import text
 from meshscope.ui.remembered import Memory, Remembered
+from meshscope.ui.screens.advise import Advise
 from meshscope.ui.screens.path import completed
 from meshscope.ui.screens.start import Start
 from meshscope.ui.screens.traces import Traces
@@ -398,3 +399,12 @@ def test_what_needs_gpus_cannot_be_picked_where_there_are_none(monkeypatch: pyte
         offers[has_gpus] = {offer.strategy: offer.why_not for offer in Bundled().offers()}
     assert offers[False]["dp"].startswith("needs GPUs")
     assert "GPU" not in offers[True]["dp"] + offers[False]["ddp"]
+
+
+async def test_a_leads_to_the_advise_screen_and_escape_back(tmp_path: Path) -> None:
+    async with opened(Launcher(tmp_path / "next")) as (app, pilot):
+        await press(pilot, "a")
+        assert isinstance(app.screen, Advise)
+        assert "predicted, not measured" in text(app)
+        await press(pilot, "escape")
+        assert isinstance(app.screen, Start)

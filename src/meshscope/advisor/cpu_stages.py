@@ -41,6 +41,15 @@ def turns(schedule: str, rank: int, ranks: int, micro_batches: int, stretches: i
     return (*order, *backward[total - ahead :])
 
 
+def in_flight(order: Sequence[Turn]) -> int:
+    """The most that has gone forward and not yet back."""
+    held = most = 0
+    for what, _, _ in order:
+        held += 1 if what == "F" else -1
+        most = max(most, held)
+    return most
+
+
 def _turn(what: str, number: int, ranks: int, stretches: int) -> Turn:
     if stretches == 1:
         return what, 0, number

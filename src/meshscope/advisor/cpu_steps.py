@@ -12,7 +12,7 @@ from meshscope.advisor.candidate import Candidate
 from meshscope.advisor.coverage import NotCovered
 from meshscope.advisor.cpu_beside import beside, bucketed
 from meshscope.advisor.cpu_costs import CpuCosts
-from meshscope.advisor.cpu_stages import blocks_of_stages, course
+from meshscope.advisor.cpu_stages import blocks_of_stages, course, in_flight, turns
 from meshscope.advisor.cpu_work import Work
 
 _FLOAT_BYTES = 4.0
@@ -167,6 +167,7 @@ def _pipelined(model: Architecture, asked: Candidate, costs: CpuCosts) -> CpuSte
     ahead, back = zip(*(_stretch(model, asked, place) for place in range(places)), strict=True)
     features_bytes = _FLOAT_BYTES * _tokens(asked) * model.d_model
     pass_s = costs.transfer_s("send", features_bytes)
+    back = tuple(work + _put_aside(model, asked, place) for place, work in enumerate(back))
     forward_s, backward_s = ([costs.seconds(work) for work in each] for each in (ahead, back))
     found = course(asked.schedule, count, forward_s, backward_s, pass_s, ranks)
     tails = [_rank_step(model, asked, rank) for rank in range(ranks)]
@@ -200,6 +201,20 @@ def _stretch(model: Architecture, asked: Candidate, place: int) -> tuple[Work, W
     share = (asked.accumulate - 1) / asked.accumulate
     held, of_tensors = _held(model, places, place)
     return ahead, back + cpu_work.gradient_added(held, of_tensors) * share
+
+
+def _put_aside(model: Architecture, asked: Candidate, place: int) -> Work:
+    """GPipe has all micro-batches in flight at once, 1F1B as many as there are ranks behind it. What is computed again
+    is not kept."""
+    if asked.checkpointing == "full":
+        return Work()
+    places = asked.pipeline * asked.virtual
+    order = turns(asked.schedule, place % asked.pipeline, asked.pipeline, asked.accumulate, asked.virtual)
+    many = in_flight(order)
+    kept = cpu_work.put_aside(
+        model, _tokens(asked), blocks_of_stages(model, places)[place], is_last=place == places - 1
+    )
+    return kept * ((many - 1) / many)
 
 
 def _held(model: Architecture, places: int, place: int) -> tuple[float, float]:

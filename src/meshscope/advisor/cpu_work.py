@@ -19,6 +19,9 @@ _BYTES = {"norm": 8.0, "add": 6.0, "copy": 8.0, "activation": 18.0, "loss": 16.0
 trace of two blocks of width 256 over 128 tokens, one core, torch 2.13: LayerNorm 0.75 ns an element, an addition 0.6,
 GELU (tanh) 1.8, log-softmax with its loss 1.6, at the 1e10 bytes a second that a core is assumed to move."""
 
+_KEPT_WIDTHS = 16.0
+"""Of a block's inputs to norms (2), products (1, 1, 1, 4), attention (3) and activation (4), per token."""
+
 _FEW_TOKENS = 10.0
 """Products of as many tokens take twice as long for each as those of very many. One core multiplied 64 rows at 86
 GFLOP/s and 256 at 104 (widths of 256 and 1024, torch 2.13); in traces of both, backward passes differ by half of that.
@@ -127,6 +130,12 @@ def last_backward(model: Architecture, tokens: float) -> Work:
     ahead = last_forward(model, tokens)
     calls = 0.75 * CALLS["ends backward"]
     return Work(2 * ahead.flop, 2 * ahead.weight_bytes, moved_bytes=ahead.moved_bytes, calls=calls)
+
+
+def put_aside(model: Architecture, tokens: float, blocks: int, *, is_last: bool) -> Work:
+    """What is kept for the backward pass, where other micro-batches come between: out of the caches, and back."""
+    kept = _FLOAT_BYTES * tokens * (_KEPT_WIDTHS * model.d_model * blocks + (2 * model.vocab if is_last else 0))
+    return Work(streamed_bytes=2 * kept)
 
 
 def gradient_added(parameters: float, tensors: float) -> Work:

@@ -70,7 +70,7 @@ def group(candidate: Candidate, rank: int, name: str) -> tuple[int, ...]:
     """The ranks that meet this one in a group of that name, in order; all of them where the name says no axes."""
     if name in _EXPERTS:
         return _expert_group(candidate, rank)
-    along = _SPANS.get(name, _ORDER)
+    along = _along(candidate, name)
     at, sizes = _coordinates(candidate, rank), _sizes(candidate)
     found = [0]
     for axis in reversed(_ORDER):
@@ -78,6 +78,16 @@ def group(candidate: Candidate, rank: int, name: str) -> tuple[int, ...]:
         stride = math.prod(sizes[below] for below in _ORDER[: _ORDER.index(axis)])
         found = [base + place * stride for base in found for place in places]
     return tuple(sorted(found))
+
+
+def _along(candidate: Candidate, name: str) -> tuple[str, ...]:
+    """The axes of a group. Ranks that share a sequence hold the same parameters: state is sharded over them too, and
+    where gradients are only added up they are among those that add."""
+    along = _SPANS.get(name, _ORDER)
+    is_sharded = candidate.zero_stage >= 1
+    if (name == "shard" and is_sharded) or (name == "replicate" and not is_sharded):
+        return ("context", *along)
+    return along
 
 
 def _expert_group(candidate: Candidate, rank: int) -> tuple[int, ...]:
