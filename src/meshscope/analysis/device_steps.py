@@ -4,9 +4,10 @@ A host may mark the beginning of step k + 1 while its device still has two steps
 lies other work than that of the step. On a GPU rank of torch the bounds of a step are those of the stream that computes
 most, on which work runs in the order in which it was launched: its step k begins with the first work that the host
 launched after the beginning of its own step k, and ends where step k + 1 begins. Where that stream has nothing left to
-do and waits for its host, the waiting belongs to the step that the host is in: the step begins when the stream is
-through with what came before it, at the earliest at the host's mark. The last step ends when all that was launched in
-it has ended, at the earliest at the host's mark; so a device that keeps up with its host has its host's steps.
+do and waits for its host, the waiting belongs to the step that the host is in: the step begins when the device is
+through with what came before it (a late all-reduce on another stream, too), at the earliest at the host's mark. The
+last step ends when all that was launched in it has ended, at the earliest at the host's mark; so a device that keeps up
+with its host has its host's steps.
 
 A step is a stretch of the device's time, and what runs on other streams (a late all-reduce, a prefetch) counts in the
 step in whose time it runs, cut where the next begins: so no work counts twice and none is lost.
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +65,7 @@ def device_steps(window: Window) -> DeviceSteps:
         return DeviceSteps(marks)
     stream = _stream(window)
     if stream is not None:
-        found, by = _by_launches(stream, window, marks), LAUNCHES
+        found, by = _by_launches(stream, marks), LAUNCHES
     elif (annotated := _by_annotations(window)) is not None:
         found, by = annotated, ANNOTATIONS
     else:
@@ -91,11 +93,14 @@ def step_numbers(window: Window, time_ns: Ints) -> Ints:
 @dataclass(frozen=True, eq=False)
 class _Stream:
     """The work of one stream in order, (n,): ``done_ns`` is when all up to a piece have ended, and ``launched_ns`` when
-    it was launched; a piece that shows no launch came with the one before it."""
+    it was launched; a piece that shows no launch came with the one before it. ``every_ns`` and ``ended_ns`` are of the
+    work of all streams in the order of its launches: when each was launched, and when all up to it had ended."""
 
     start_ns: Ints
     done_ns: Ints
     launched_ns: Ints
+    every_ns: Ints
+    ended_ns: Ints
 
 
 def _stream(window: Window) -> _Stream | None:
@@ -110,52 +115,63 @@ def _stream(window: Window) -> _Stream | None:
     weight_ns = np.bincount(number.reshape(-1), weights=(spans.end_ns - spans.start_ns)[busiest])
     mine = row[spans.lane[row] == lanes[int(weight_ns.argmax())]]
     mine = mine[np.lexsort((spans.end_ns[mine], spans.start_ns[mine]))]
-    launched_ns, is_linked = _launched(spans, mine)
-    is_own = is_linked & (launched_ns >= window.start_ns)
+    is_linked = _is_linked(spans, mine)
+    is_own = is_linked & (spans.start_ns[spans.link[mine]] >= window.start_ns)
     first = int((is_own if is_own.any() else is_linked).argmax())
     if not is_linked.any() or ratio(int((~is_linked[first:]).sum()), len(mine) - first) > MOST_UNLINKED_FRAC:
         return None
-    never = np.iinfo(np.int64).min
-    known_ns = np.maximum.accumulate(np.where(is_linked, launched_ns, never))
-    return _Stream(spans.start_ns[mine], np.maximum.accumulate(spans.end_ns[mine]), known_ns)
+    every = row[np.lexsort((spans.end_ns[row], spans.start_ns[row], spans.lane[row]))]
+    every_ns = _launched_ns(spans, every)
+    order = np.argsort(every_ns, kind="stable")
+    return _Stream(
+        start_ns=spans.start_ns[mine],
+        done_ns=np.maximum.accumulate(spans.end_ns[mine]),
+        launched_ns=_launched_ns(spans, mine),
+        every_ns=every_ns[order],
+        ended_ns=np.maximum.accumulate(spans.end_ns[every[order]]),
+    )
 
 
-def _launched(spans: SpanTable, row: Ints) -> tuple[Ints, Flags]:
-    """When each was launched, its own start where that is not told, and whether it is.
-
-    A launch that begins after its work is none.
-    """
+def _is_linked(spans: SpanTable, row: Ints) -> Flags:
+    """Which show a launch; one that begins after its work is none."""
     link = spans.link[row]
-    is_linked = (link >= 0) & (spans.start_ns[link] <= spans.start_ns[row])
-    return np.where(is_linked, spans.start_ns[link], spans.start_ns[row]), is_linked
+    found: Flags = (link >= 0) & (spans.start_ns[link] <= spans.start_ns[row])
+    return found
 
 
-def _by_launches(stream: _Stream, window: Window, marks: Ints) -> Ints:
+def _launched_ns(spans: SpanTable, row: Ints) -> Ints:
+    """When each piece was launched, of rows in order of lane and start: without a launch of its own, with the piece
+    before it on its stream. Of a stream that shows none at all, when each began."""
+    lane, is_linked = spans.lane[row], _is_linked(spans, row)
+    launched_ns = np.where(is_linked, spans.start_ns[spans.link[row]], np.iinfo(np.int64).min)
+    starts = np.flatnonzero(np.append(True, lane[1:] != lane[:-1])).tolist()
+    for low, high in pairwise([*starts, len(row)]):
+        here = slice(low, high)
+        launched_ns[here] = (
+            np.maximum.accumulate(launched_ns[here]) if is_linked[here].any() else spans.start_ns[row[here]]
+        )
+    return launched_ns
+
+
+def _by_launches(stream: _Stream, marks: Ints) -> Ints:
     order = np.argsort(marks.reshape(-1), kind="stable")
     moments_ns = marks.reshape(-1)[order]
     found = np.empty(marks.size, dtype=np.int64)
-    found[order] = np.maximum.accumulate([_reached_ns(stream, window, mark_ns) for mark_ns in moments_ns.tolist()])
+    found[order] = np.maximum.accumulate([_reached_ns(stream, mark_ns) for mark_ns in moments_ns.tolist()])
     return found.reshape(marks.shape)
 
 
-def _reached_ns(stream: _Stream, window: Window, mark_ns: int) -> int:
+def _reached_ns(stream: _Stream, mark_ns: int) -> int:
     """When the device comes to what its host launches from a moment on."""
     first = int(np.searchsorted(stream.launched_ns, mark_ns, side="left"))
+    at = int(np.searchsorted(stream.every_ns, mark_ns, side="left"))
+    ended_ns = max(mark_ns, int(stream.ended_ns[at - 1])) if at else mark_ns
     if first == len(stream.start_ns):
-        return _ended_ns(window, mark_ns)
-    done_ns = int(stream.done_ns[first - 1]) if first else mark_ns
-    if done_ns <= mark_ns:
-        return mark_ns
+        return ended_ns
     start_ns = int(stream.start_ns[first])
-    return start_ns if stream.launched_ns[first] <= done_ns else min(done_ns, start_ns)
-
-
-def _ended_ns(window: Window, mark_ns: int) -> int:
-    """When all that was launched before a moment has ended, on every stream."""
-    spans = window.spans
-    row = np.flatnonzero(is_any(spans.kind, _WORK))
-    launched_ns, _ = _launched(spans, row)
-    return int(spans.end_ns[row][launched_ns < mark_ns].max(initial=mark_ns))
+    done_ns = int(stream.done_ns[first - 1]) if first else mark_ns
+    is_queued = done_ns > mark_ns and stream.launched_ns[first] <= done_ns
+    return start_ns if is_queued else min(ended_ns, start_ns)
 
 
 def _by_annotations(window: Window) -> Ints | None:
@@ -169,6 +185,7 @@ def _by_annotations(window: Window) -> Ints | None:
         return None
     starts = spans.start_ns[row[first]]
     ordered = np.sort(starts)
-    last_ns = max(_ended_ns(window, int(window.step_ns.max())), int(spans.end_ns[row].max()))
+    work = is_any(spans.kind, _WORK)
+    last_ns = max(int(spans.end_ns[work].max(initial=0)), int(spans.end_ns[row].max()))
     ends = np.append(ordered[1:], last_ns)[np.searchsorted(ordered, starts)]
     return np.stack((starts, ends), axis=1)[np.searchsorted(steps, window.steps)]
