@@ -73,6 +73,14 @@ def test_the_matrix_has_how_much_later_than_the_median_rank_each_came() -> None:
     assert (found.late_ns == expected).all()
 
 
+def test_one_delay_that_holds_up_several_collectives_at_once_counts_once_and_delays_in_turn_add_up() -> None:
+    """Of four buckets asked for at 0, 20, 40 and 60 ms rank 1 takes up each at 100 ms or later: it is missing from 0 to
+    100 ms. In the next step it is 10 ms late to each of four calls in turn."""
+    arrival = np.array([[0, 20, 40, 60, 400, 500, 600, 700], [100, 100, 100, 101, 410, 510, 610, 710]]) * MS
+    found = lateness(run_of(met(arrival, MS, steps=[0] * 4 + [1] * 4)))
+    assert found.late_ns.tolist() == [[0, 0], [101 * MS, 40 * MS]]
+
+
 def test_of_two_ranks_the_earlier_one_is_the_median() -> None:
     arrival = even(2)
     arrival[1, 1] += 20 * MS

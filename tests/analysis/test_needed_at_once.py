@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from asked import codes
+from dataclasses import replace
+
+import numpy as np
+from asked import codes, only, said
 from made_spans import Made, collective, host, kernel, launch, window
 from meeting import MS, run_of
 
@@ -56,6 +59,47 @@ def test_layers_that_share_their_ranks_are_not_told_to_overlap_or_to_put_calls_t
         "does not apply",
         "most results are needed at once, as under tensor parallelism",
     )
+
+
+def in_region(name: str) -> list[Made]:
+    """The same turns, asked for by c10d's own call within an autograd function."""
+    return [
+        inner
+        for one in turns(REDUCE)
+        for inner in ([host(one.start_ns, one.end_ns, name), one] if one.name == REDUCE else [one])
+    ]
+
+
+def test_megatrons_regions_are_needed_at_once_also_where_a_rank_is_missing() -> None:
+    """One of two ranks is here: nothing can be matched, and still the calls tell what they are for."""
+    whole = two_ranks(in_region("_ReduceFromModelParallelRegion"))
+    alone = replace(whole, windows=whole.windows[:1])
+    assert is_mostly_needed_at_once(alone)
+    assert states(alone)["no-overlap"][0] == "does not apply"
+
+
+def test_a_rank_alone_is_not_told_what_may_be_waiting_for_the_other() -> None:
+    """20 calls of 2 ms, all exposed, in a step of 100 ms: a finding with both ranks, and not with one."""
+    whole = two_ranks(turns(REDUCE))
+    alone = replace(whole, windows=whole.windows[:1])
+    assert "no-overlap" in codes(whole)
+    assert "no-overlap" not in codes(alone)
+    assert states(alone)["no-overlap"] == (
+        "cannot say",
+        "waiting may be in it: only rank 0 alone of the 2 ranks of the run can be seen, and another may have come last",
+    )
+
+
+def test_unmatched_calls_at_the_end_of_a_window_are_no_transfer() -> None:
+    """Rank 1's window begins ten calls later: the ten that are matched take 20 ms of rank 0's step, and no more."""
+    whole = two_ranks(turns(REDUCE))
+    first, second = whole.windows
+    late_ns = 41 * MS
+    kept = second.spans.where(np.flatnonzero(second.spans.start_ns >= late_ns - MS // 4 * 4))
+    cut = replace(second, spans=kept, start_ns=late_ns, steps=(), step_ns=np.empty((0, 2), dtype=np.int64))
+    found = only("no-overlap", replace(whole, windows=(first, cut)))
+    assert found.cost_ns == 20 * MS
+    assert "20.0 ms may be waiting" in said(found)
 
 
 def test_a_few_of_them_do_not_excuse_the_rest() -> None:

@@ -136,7 +136,7 @@ def test_waiting_for_the_stage_before_is_no_lack_of_overlap() -> None:
     turns = [ops(0, 2), receives(2, 6), ops(6, 8), receives(8, 12), ops(12, 14), receives(14, 18)]
     windows = [stage(rank, turns, device_kind="gpu", host="", process_groups=()) for rank in (0, 1)]
     other = staged(*windows, device_kind="gpu", options={}, strategy="mine")
-    assert "no-overlap" in codes(other)
+    assert {one.code: one.state for one in looked_for(other)}["no-overlap"] == "cannot say", "it may be waiting"
     run_of_stages = staged(*windows, device_kind="gpu")
     assert "no-overlap" not in codes(run_of_stages)
     why = {one.code: one.why for one in looked_for(run_of_stages)}

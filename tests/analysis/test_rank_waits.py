@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from meeting import MS, met, run_of
+from meeting import MS, met, run_of, window
 
 from meshscope.analysis.rank_waits import RankWaits, bands, binned, named_late, per_cell, rank_waits, worst_first
 from meshscope.recording.entries import Ended
@@ -134,3 +134,13 @@ def test_cells_keep_the_worst_of_the_steps_that_share_them() -> None:
 def test_nothing_is_stepped_before_anything_is_known() -> None:
     assert not RankWaits().is_stepped
     assert not RankWaits(steps=(-1,)).is_stepped
+
+
+def test_what_two_calls_at_once_wait_for_one_rank_is_held_up_once() -> None:
+    """Rank 0 asks for both calls at 0 and waits for rank 1 until 50 and 60 ms; one transfers from 50 to 60 ms."""
+    windows = [
+        window(0, [0, 0], [60 * MS, 70 * MS], steps=[0, 0], world=2),
+        window(1, [50 * MS, 60 * MS], [60 * MS, 70 * MS], steps=[0, 0], world=2),
+    ]
+    late = rank_waits(run_of(windows)).rows[1]
+    assert late.held_ns == 50 * MS

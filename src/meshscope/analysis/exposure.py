@@ -23,12 +23,14 @@ class Exposure:
     """The mean complete step over ranks and steps; over whole windows, in the mean over them, where none is complete.
 
     ``exposed_ns`` of ``busy_ns`` have no compute beside them, and in ``waited_ns`` of those collectives do nothing but
-    wait for a late rank, as far as that is known: 0 says that it is not, or that nobody does.
+    wait for a late rank, as far as that is known: 0 says that it is not, or that nobody does. In ``unsure_ns`` of them
+    no collective is known to transfer, and one runs of which waiting cannot be told apart.
     """
 
     busy_ns: float = 0.0
     exposed_ns: float = 0.0
     waited_ns: float = 0.0
+    unsure_ns: float = 0.0
 
 
 @per_run
@@ -41,19 +43,19 @@ def exposure(run: Run) -> Exposure:
         return Exposure()
     waits = waiting(run).windows
     found = [_measured(window, waits.get(window)) for window in stepped or windows]
-    busy_ns, exposed_ns, waited_ns = (sum(column) / count for column in zip(*found, strict=True))
-    return Exposure(busy_ns, exposed_ns, waited_ns)
+    return Exposure(*(sum(column) / count for column in zip(*found, strict=True)))
 
 
 @per_pair
-def _measured(window: Window, waits: WindowWaits | None) -> tuple[int, int, int]:
-    """Of one window, summed over its steps: busy, exposed, waited."""
+def _measured(window: Window, waits: WindowWaits | None) -> tuple[int, int, int, int]:
+    """Of one window, summed over its steps: busy, exposed, waited, unsure."""
     spans = window.spans
     busy = spans.busy(Kind.COLLECTIVE)
     if window.steps:
         busy = busy & steps_of(window)
     exposed = busy - spans.busy(Kind.COMPUTE)
-    return busy.total_ns, exposed.total_ns, (waited(window, waits) & exposed).total_ns
+    waiting_, unsure_ = (found & exposed for found in (waited(window, waits), unsure(window, waits)))
+    return busy.total_ns, exposed.total_ns, waiting_.total_ns, unsure_.total_ns
 
 
 def waited(window: Window, waits: WindowWaits | None) -> Intervals:
@@ -67,6 +69,17 @@ def waited(window: Window, waits: WindowWaits | None) -> Intervals:
     unmatched = spans.kind == Kind.COLLECTIVE
     unmatched[waits.row] = False
     return waits.waiting(np.ones(len(waits.row), dtype=bool)) - _union(spans, unmatched)
+
+
+def unsure(window: Window, waits: WindowWaits | None) -> Intervals:
+    """When no collective is known to transfer, and one runs that may be waiting: it has no counterpart on every rank of
+    its group, so that another rank may have come to it later. No time of it can be called the cost of communication."""
+    if records_waits(window):
+        return EMPTY
+    busy = window.spans.busy(Kind.COLLECTIVE)
+    if waits is None:
+        return busy
+    return busy - union(waits.start_ns + waits.wait_ns, waits.end_ns) - waited(window, waits)
 
 
 def _union(spans: SpanTable, rows: npt.NDArray[np.bool_]) -> Intervals:

@@ -14,7 +14,8 @@ import numpy.typing as npt
 from meshscope.analysis.device_steps import device_step_ns
 from meshscope.analysis.parts import per_run
 from meshscope.analysis.pipeline import is_pipeline
-from meshscope.analysis.waiting import Waiting, waiting
+from meshscope.analysis.sidings import apart
+from meshscope.analysis.waiting import Waiting, WindowWaits, waiting
 from meshscope.run import Run
 
 Floats = npt.NDArray[np.float64]
@@ -36,8 +37,9 @@ _OFTEN_FRAC = 2 / 3
 class Lateness:
     """``late_ns`` (ranks, steps), NaN where unknown; both empty where nothing is known.
 
-    ``source`` says of what: ``collectives`` (how much later a rank came to the collectives of the step than the median
-    rank did, summed over them; in a pipeline nobody did, since its stages come after one another by design), ``steps``
+    ``source`` says of what: ``collectives`` (for how long a rank had not come to a collective of the step to which the
+    median rank had, see :func:`missing_ns`; in a pipeline nobody is late, since its stages come after one another by
+    design), ``steps``
     (how much later it ended the step, by the journal) or ``input`` (how much longer it waited for its batch).
     ``step_ns`` (steps,) is how long the step took, NaN where unknown, and ``hosts`` names the machine of each rank, ""
     where untold.
@@ -87,9 +89,10 @@ def _of_collectives(run: Run, found: Waiting) -> Lateness:
     told = [(window.rank, waits) for window, waits in found.windows.items() if len(waits.row)]
     if not told:
         return Lateness("collectives")
-    rank = np.repeat([one for one, _ in told], [len(waits.row) for _, waits in told])
-    step = np.concatenate([waits.step for _, waits in told])
-    late_ns = np.concatenate([waits.late_ns for _, waits in told])
+    each = [missing_ns(waits) for _, waits in told]
+    rank = np.repeat([one for one, _ in told], [len(step) for step, _ in each])
+    step = np.concatenate([step for step, _ in each])
+    late_ns = np.concatenate([missing for _, missing in each])
     if is_pipeline(run):
         late_ns = np.zeros_like(late_ns)
     is_stepped = step != NO_STEP
@@ -102,6 +105,17 @@ def _of_collectives(run: Run, found: Waiting) -> Lateness:
     np.add.at(sums, cell, late_ns)
     matrix = np.where(counts > 0, sums, np.nan).reshape(len(ranks), len(steps))
     return _matrix("collectives", matrix, ranks, steps, run)
+
+
+def missing_ns(waits: WindowWaits) -> tuple[Ints, Ints]:
+    """The steps of a window's matched collectives, and for how long its rank was late in each.
+
+    That is the time in which some collective of the step had the median rank but not yet this one. A delay that holds
+    up several collectives at once counts once, however many there are; delays that follow one another add up.
+    """
+    step, number = np.unique(waits.step, return_inverse=True)
+    missing = apart(number.reshape(-1), waits.start_ns - waits.late_ns, waits.start_ns)
+    return step, missing.total_ns(len(step))
 
 
 def step_lateness(run: Run) -> Lateness:

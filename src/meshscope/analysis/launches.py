@@ -181,8 +181,8 @@ def _latencies(values: Ints) -> Latencies:
 class Binding:
     """What the device was idle for most, as far as the host is to blame: ``causes`` less ``pauses`` of the same.
 
-    ``launch`` is the pace of the host, which pauses are no part of; ``host`` is then the pauses alone, and ``causes``
-    are those in them (``is_of_pauses``).
+    ``launch`` is the pace of the host, which pauses are no part of; ``host`` is then measured against it by its pauses
+    alone (``is_of_pauses``).
     """
 
     name: str
@@ -204,7 +204,9 @@ def binding(found: Idle, *, is_short: bool) -> Binding:
     pace_ns = paced.of(found.causes, found.pause_causes)
     if is_short and found.gaps - found.pauses >= FEWEST_GAPS and pace_ns >= BOUND_FRAC * found.span_ns:
         every = [Binding("host", _BUSY, is_of_pauses=True), *every[1:], paced]
-    return max(every, key=lambda one: one.of(found.causes, found.pause_causes))
+    most = max(every, key=lambda one: one.of(found.causes, found.pause_causes))
+    # Pauses alone decide that it is not the pace of the host; what the host costs then is all that it was late for.
+    return Binding(most.name, most.causes) if most.is_of_pauses else most
 
 
 def are_short(kernel_ns: Ints) -> bool:

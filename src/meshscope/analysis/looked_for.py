@@ -15,6 +15,8 @@ import numpy as np
 from meshscope.analysis.calls import calls
 from meshscope.analysis.ddp import ddp
 from meshscope.analysis.findings import findings, rules
+from meshscope.analysis.findings.exposed_gathers import unsure_gathers
+from meshscope.analysis.findings.no_overlap import unsure_why
 from meshscope.analysis.findings.profiler_expensive import FEWEST_STEPS
 from meshscope.analysis.findings.ranks_drift import holds_replicas
 from meshscope.analysis.findings.slow_link import is_in_one_process, why_not
@@ -123,6 +125,14 @@ def _overlapping(run: Run) -> str:
     if why := _collectives(run):
         return why
     return (_SHARED if run.experiment.cores else _UNCOUNTED) if shares_cores(run) else ""
+
+
+def _in_turns_or_not(run: Run) -> str:
+    return _overlapping(run) or unsure_why(run)
+
+
+def _gathered(run: Run) -> str:
+    return _overlapping(run) or unsure_gathers(run)
 
 
 def _numbered(run: Run) -> str:
@@ -303,7 +313,7 @@ def _is_jax_on_cpu(run: Run) -> bool:
 
 _RULES = {
     "collectives-differ": _Needs("collectives that differ between ranks", _numbered, elsewhere=_one_rank),
-    "exposed-gathers": _Needs("exposed all-gathers of FSDP", partial(_of_modules, _overlapping), "torch", _no_fsdp),
+    "exposed-gathers": _Needs("exposed all-gathers of FSDP", partial(_of_modules, _gathered), "torch", _no_fsdp),
     "exposed-tail": _Needs("an exposed tail of DDP", _overlapping, "torch", _no_ddp),
     "fragmentation": _Needs("fragmented memory", _reserved),
     "hang": _Needs("a hang or deadlock", _hanging),
@@ -313,7 +323,7 @@ _RULES = {
     "launch-bound": _Needs("kernels too short to launch", _launched),
     "memory-imbalance": _Needs("uneven memory", _peaks, elsewhere=_one_rank),
     "memory-leak": _Needs("growing memory", _growing),
-    "no-overlap": _Needs("communication and compute in turns", _overlapping, elsewhere=_in_turns),
+    "no-overlap": _Needs("communication and compute in turns", _in_turns_or_not, elsewhere=_in_turns),
     "not-finite": _Needs("a loss or parameters that are no numbers", _finite),
     "out-of-memory": _Needs("running out of memory", _exhausted),
     "profiler-expensive": _Needs("a profiler that costs too much", _profiled),

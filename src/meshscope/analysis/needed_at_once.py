@@ -1,9 +1,10 @@
-"""Collectives whose result the very next operator takes: those by which DTensor lays a tensor out anew.
+"""Collectives whose result the very next operator takes: those by which a tensor is laid out anew.
 
 Tensor, sequence and context parallelism put them between one layer and the next. They are on the critical path by
 design: no prefetch hides them, and two of them cannot be put together, since one's input comes of the other's output.
 Torch calls them as functional collectives (``_c10d_functional::all_gather_into_tensor``), while DDP, FSDP, the
-optimizers and hand-written code call c10d's own.
+optimizers and hand-written code call c10d's own. Megatron calls c10d's too, from autograd functions named after what they
+do to a region of the model (``_ReduceFromModelParallelRegion``; Megatron-LM, ``core/tensor_parallel/mappings.py``).
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ from meshscope.run import Run
 from meshscope.spans import Kind, Window
 from meshscope.units import ratio
 
-_FUNCTIONAL = re.compile(r"^_c10d_functional(_autograd)?::(all_|reduce_scatter)")
+_FUNCTIONAL = re.compile(
+    r"^_c10d_functional(_autograd)?::(all_|reduce_scatter)"
+    r"|^_(Copy|Scatter|Gather|AllGather|Reduce|ReduceScatter)(To|From)(Model|Sequence|Tensor)ParallelRegion(Backward)?$"
+    r"|^_VocabParallelCrossEntropy(Backward)?$"
+)
 MOST = 0.5
 
 

@@ -14,7 +14,7 @@ from meshscope.analysis.lateness import LATE_FRAC, NO_STEP, Lateness, collective
 from meshscope.analysis.pipeline import pipeline
 from meshscope.analysis.pipeline_words import staged_words
 from meshscope.analysis.stragglers import stragglers
-from meshscope.analysis.waiting import RankWait, Waiting, WindowWaits, charges, waiting
+from meshscope.analysis.waiting import RankWait, Waiting, WindowWaits, held_ns, waiting
 from meshscope.analysis.waiting_words import lateness_words
 from meshscope.run import Run
 from meshscope.units import counted
@@ -29,7 +29,7 @@ class RankRow:
 
     ``transfer_ns`` and ``wait_ns`` are of a step in the mean (of all that was traced where no step is marked) and add
     up over its calls, without those that lie in no step; it came last ``last`` times of ``calls``, wherever they lie.
-    ``held_ns`` is how long it holds up another rank, of a step likewise.
+    ``held_ns`` is how long it holds up another rank, of a step likewise; collectives that wait at once count once.
     """
 
     rank: int
@@ -96,19 +96,19 @@ class _Sums:
 
     transfer_ns: int
     wait_ns: int
-    charged_ns: int
+    held_ns: int
 
 
 def _sums(found: Waiting, late: Lateness) -> dict[int, _Sums]:
     """By rank."""
-    transfer_ns, wait_ns, charged_ns = Counter[int](), Counter[int](), Counter[int]()
+    transfer_ns, wait_ns, held = Counter[int](), Counter[int](), Counter[int]()
     for window, waits in found.windows.items():
         keep = counts(waits, late)
-        charged_ns.update(charges(waits, keep))
+        held.update(held_ns(waits, keep))
         waited_ns = int(waits.wait_ns[keep].sum())
         wait_ns[window.rank] += waited_ns
         transfer_ns[window.rank] += int((waits.end_ns - waits.start_ns)[keep].sum()) - waited_ns
-    return {one.rank: _Sums(transfer_ns[one.rank], wait_ns[one.rank], charged_ns[one.rank]) for one in found.ranks}
+    return {one.rank: _Sums(transfer_ns[one.rank], wait_ns[one.rank], held[one.rank]) for one in found.ranks}
 
 
 def _row(found: RankWait, sums: _Sums, late: Lateness, of: int) -> RankRow:
@@ -120,7 +120,7 @@ def _row(found: RankWait, sums: _Sums, late: Lateness, of: int) -> RankRow:
         wait_ns=sums.wait_ns / of,
         last=found.last,
         calls=found.calls,
-        held_ns=sums.charged_ns / (len(late.ranks) - 1) / of,
+        held_ns=sums.held_ns / (len(late.ranks) - 1) / of,
     )
 
 

@@ -16,6 +16,7 @@ from meshscope.analysis.matching import Matched, Matches, clock_of, last_to_come
 from meshscope.analysis.parts import per_round, per_run
 from meshscope.analysis.passing import PASSES, Passed, passing
 from meshscope.analysis.rounds import Round, rounds
+from meshscope.analysis.sidings import apart
 from meshscope.intervals import Intervals, union
 from meshscope.run import Run
 from meshscope.spans import Kind, Window
@@ -280,6 +281,19 @@ def charges(waits: WindowWaits, rows: npt.NDArray[np.bool_] | None = None) -> di
     sums = np.zeros(len(known), dtype=np.int64)
     np.add.at(sums, number.reshape(-1), wait_ns)
     return {rank: total for rank, total in zip(known.tolist(), sums.tolist(), strict=True) if total and rank >= 0}
+
+
+def held_ns(waits: WindowWaits, rows: npt.NDArray[np.bool_] | None = None) -> dict[int, int]:
+    """How long a window waits for each rank in some of its spans (all when None): calls that wait at once count once.
+
+    What is nobody's is left out, and so is time in which another call that waited for the same rank transfers.
+    """
+    keep = waits.last_rank >= 0 if rows is None else rows & (waits.last_rank >= 0)
+    known, number = np.unique(waits.last_rank[keep], return_inverse=True)
+    number = number.reshape(-1).astype(np.int64)
+    start_ns, end_ns = waits.start_ns[keep], waits.end_ns[keep]
+    waited = apart(number, start_ns, end_ns).without(number, start_ns + waits.wait_ns[keep], end_ns)
+    return {rank: ns for rank, ns in zip(known.tolist(), waited.total_ns(len(known)).tolist(), strict=True) if ns}
 
 
 def _rank(rank: int, own: WindowWaits, charged_ns: int) -> RankWait:

@@ -46,7 +46,7 @@ _WORDS = {
     UNKNOWN: "the trace does not show what the next work waited for",
 }
 _PLACES = {
-    "": ("causes", ""),
+    "": ("causes", ", over all that was traced of it"),
     "in_steps.": ("step_causes", ", within complete steps"),
     "pauses.": ("pause_causes", f", in stretches of {duration(PAUSE_NS)} and longer"),
     "pauses_in_steps.": (
@@ -70,11 +70,11 @@ def numbers(run: Run) -> tuple[Number, ...]:
         if cause in known
     ]  # fmt: skip
     every = Number(
-        "idle.total", "ns", "Time of a rank's windows without device work: its causes add up to it.", EXCLUDES,
+        "idle.total", "ns", "Time of a rank's windows without device work, over all that was traced: its causes add up to it.", EXCLUDES,
         partial(_cases, causes=CAUSES, name="idle_ns"), ("idle.idle_ns",), by=("rank", "step"),
     )  # fmt: skip
     late = Number(
-        "idle.host_late", "ns", "The part of a rank's idle time in which its host had not launched the next work yet.",
+        "idle.host_late", "ns", "The part of a rank's idle time, over all that was traced, in which its host had not launched the next work yet.",
         EXCLUDES, partial(_cases, causes=HOST_LATE, name="host_late_ns"), ("idle.host_late_ns",), by=("rank", "step"),
     )  # fmt: skip
     means = [_mean(cause) for cause in CAUSES if cause in known]
@@ -99,7 +99,7 @@ def _number(cause: str, where: str) -> Number:
 def _mean(cause: str) -> Number:
     return Number(
         f"idle.{cause}.per_step", "ns", f"Idle time of a rank's mean step in which {_WORDS[cause]}.", EXCLUDES,
-        partial(_mean_cases, cause=cause), (), no_step=f"it is a mean over steps; idle.{cause} can", is_listed=False,
+        partial(_mean_cases, cause=cause), (), no_step=f"it is a mean over steps; idle.{cause} can",
     )  # fmt: skip
 
 

@@ -12,9 +12,9 @@ from meshscope.analysis.explaining.adding import Flags
 from meshscope.analysis.explaining.evidence import Pick, events, evidence, labels, place
 from meshscope.analysis.explaining.figure import DIFFERENCE, QUOTIENT, Figure, counted_of, made, total
 from meshscope.analysis.explaining.number import Asked, Case, Group, Number
-from meshscope.analysis.lateness import NO_STEP, collective_lateness
+from meshscope.analysis.lateness import NO_STEP, collective_lateness, missing_ns
 from meshscope.analysis.rank_waits import counts
-from meshscope.analysis.waiting import Waiting, WindowWaits, charges, waiting
+from meshscope.analysis.waiting import Waiting, WindowWaits, charges, held_ns, waiting
 from meshscope.intervals import union
 from meshscope.run import Run
 from meshscope.spans import Window
@@ -29,12 +29,12 @@ _SAID = {
     "transfer": ("transfer_ns", "ns", "What is left of a rank's matched collectives once the last rank has come."),
     "last": ("last", "calls", "How many of the matched collectives a rank came to last."),
     "charged": ("charged_ns", "ns", "What all ranks waited in collectives that this rank came to last, added up."),
-    "late": ("late_ns", "ns", "How much later than the median rank a rank came to its matched collectives, added up."),
+    "late": ("late_ns", "ns", "For how long a rank had not come to a collective to which the median rank had, step by step added up."),
 }  # fmt: skip
 _PER_STEP = {
     "wait": "What a rank's matched collectives waited until the last rank came, added up over calls, in a step.",
     "transfer": "What is left of a rank's matched collectives once the last rank has come, in a step in the mean.",
-    "held": "How long a rank that came last held up another one, in a step in the mean.",
+    "held": "How long another rank waits for one that came last, in a step in the mean (at once counts once).",
 }
 
 _Waits = list[tuple[Window, WindowWaits]]
@@ -155,14 +155,19 @@ def _charged(rank: int, mine: _Waits, everyone: _Waits) -> Figure:
     return _by_window("waited for it", lambda waits: charges(waits).get(rank, 0), everyone)
 
 
+def _held(rank: int, mine: _Waits, everyone: _Waits) -> Figure:
+    del mine
+    return _by_window("waited for it", lambda waits: held_ns(waits).get(rank, 0), everyone)
+
+
 def _late(rank: int, mine: _Waits, everyone: _Waits) -> Figure:
     del rank, everyone
-    return _by_window("later than the median rank", lambda waits: int(waits.late_ns.sum()), mine)
+    return _by_window("later than the median rank", lambda waits: int(missing_ns(waits)[1].sum()), mine)
 
 
 _FIGURES: dict[str, Callable[[int, _Waits, _Waits], Figure]] = {
     "calls": _calls, "busy": _busy, "wait": _wait, "transfer": _transfer, "last": _last, "charged": _charged,
-    "held": _charged, "late": _late,
+    "held": _held, "late": _late,
 }  # fmt: skip
 
 

@@ -2,7 +2,8 @@
 
 Fires where all-gathers of modules other than the root (which is gathered first, with nothing before it) are exposed for
 a tenth of the traced step, and half of them or more have less than half of their time under compute. Waiting for a late
-rank, where it is known, is left out. Not on CPU ranks that share their cores, and not where nothing overlaps at all,
+rank is left out, and so is what may be waiting (``exposure.unsure``): where that would make the finding, nothing is
+said, and why. Not on CPU ranks that share their cores, and not where nothing overlaps at all,
 which is a finding of its own.
 """
 
@@ -10,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from meshscope.analysis.exposure import waited
-from meshscope.analysis.findings.no_overlap import no_overlap
-from meshscope.analysis.findings.rule import Finding, Rule, per_step
+from meshscope.analysis.exposure import unsure, waited
+from meshscope.analysis.findings.no_overlap import no_overlap, unmatched_why
+from meshscope.analysis.findings.rule import Cost, Finding, Rule, per_step
 from meshscope.analysis.findings.whole import all_traced
 from meshscope.analysis.fsdp import ROOT, Module, fsdp, moved
 from meshscope.analysis.standing import shares_cores
@@ -33,16 +34,11 @@ _FIX = """for block, following in itertools.pairwise(blocks):
 
 
 def exposed_gathers(run: Run) -> tuple[Finding, ...]:
-    found = fsdp(run)
-    gathers = [one for one in found.modules if one.module != ROOT and one.what in _GATHERS] if found else []
-    count, hidden = sum(one.count for one in gathers), sum(one.hidden for one in gathers)
-    if not gathers or hidden > MOSTLY * count or shares_cores(run) or no_overlap(run):
-        return ()
-    waits = waiting(run).windows
-    lost = {window: _lost(window, waits.get(window)) for window in run.windows if window.device_kind != "none"}
-    cost = per_step(lost, run)
+    gathers = _gathers_apart(run)
+    cost = _cost(run, is_sure=True) if gathers else Cost()
     if not cost.cost_frac >= LEAST_FRAC:
         return ()
+    count, hidden = sum(one.count for one in gathers), sum(one.hidden for one in gathers)
     return (
         Finding(
             code=FINDING.code,
@@ -60,6 +56,31 @@ def exposed_gathers(run: Run) -> tuple[Finding, ...]:
             fix=_FIX,
         ),
     )
+
+
+def _gathers_apart(run: Run) -> list[Module]:
+    """The all-gathers of modules beside the root, where most of them hide behind nothing; else none."""
+    found = fsdp(run)
+    gathers = [one for one in found.modules if one.module != ROOT and one.what in _GATHERS] if found else []
+    count, hidden = sum(one.count for one in gathers), sum(one.hidden for one in gathers)
+    is_apart = gathers and hidden <= MOSTLY * count and not shares_cores(run) and not no_overlap(run)
+    return gathers if is_apart else []
+
+
+def unsure_gathers(run: Run) -> str:
+    """Why this cannot be judged: what is exposed would be enough, and may be waiting. "" where it can be."""
+    if not _gathers_apart(run) or not _cost(run, is_sure=False).cost_frac >= LEAST_FRAC:
+        return ""
+    return "" if _cost(run, is_sure=True).cost_frac >= LEAST_FRAC else unmatched_why(run)
+
+
+def _cost(run: Run, *, is_sure: bool) -> Cost:
+    """With what may be waiting, or without."""
+    waits = waiting(run).windows
+    lost = {window: _lost(window, waits.get(window)) for window in run.windows if window.device_kind != "none"}
+    if is_sure:
+        lost = {window: time - unsure(window, waits.get(window)) for window, time in lost.items()}
+    return per_step(lost, run)
 
 
 def _most(most: Module, run: Run) -> str:

@@ -1,18 +1,22 @@
 """Host-bound: the device waits for a host that synchronizes, allocates, or runs long stretches between launches.
 
 Fires when a device is idle for a tenth of a traced step for one of these, and not merely because its kernels are short
-(then it is launch-bound).
+(then it is launch-bound). A rank that the others wait for because its host is late is told as a straggler, with this as
+the reason: one cause is one finding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from meshscope.analysis.findings.idle_cost import bound_by, cost, words
 from meshscope.analysis.findings.rule import Finding, Rule
 from meshscope.analysis.findings.whole import all_traced
 from meshscope.analysis.idle import Idle, idle
 from meshscope.analysis.idle_shares import ENDS, idle_shares
+from meshscope.analysis.launches import Launches
+from meshscope.analysis.stragglers import stragglers
 from meshscope.run import Run
 from meshscope.units import duration, percent, ratio
 
@@ -38,8 +42,18 @@ optimizer = torch.optim.AdamW(parameters, fused=True)""",
 _CALLED = {ENDS: "before the first or after the last device work"}
 
 
+@dataclass(frozen=True)
+class Reason:
+    """Why one rank's device waits for its host, in words, and what to do about it."""
+
+    said: str
+    advice: str
+    fix: str
+
+
 def host_bound(run: Run) -> tuple[Finding, ...]:
-    bound = bound_by(run, *_BECAUSE)
+    late = late_hosts(run)
+    bound = [one for one in bound_by(run, *_BECAUSE) if one.rank not in late]
     if not bound:
         return ()
     most = bound[0]
@@ -51,11 +65,27 @@ def host_bound(run: Run) -> tuple[Finding, ...]:
             title="host-bound",
             ranks=alike,
             **vars(cost(most, run)),
-            evidence=(f"{words(most, run)} because {_BECAUSE[most.bound]}", _causes(causes, run)),
+            evidence=(_said(most, run), _causes(causes, run)),
             advice=_ADVICE[most.bound],
             fix=_FIXES[most.bound],
         ),
     )
+
+
+def late_hosts(run: Run) -> frozenset[int]:
+    """Stragglers whose device idles meanwhile, and idles for its host."""
+    bound = {one.rank for one in bound_by(run, *_BECAUSE)}
+    return frozenset(one.rank for one in stragglers(run) if one.phase == "idle" and one.rank in bound)
+
+
+def host_reason(rank: int, run: Run) -> Reason | None:
+    """None where the rank's device does not wait for its host for a tenth of a step."""
+    one = next((one for one in bound_by(run, *_BECAUSE) if one.rank == rank), None)
+    return Reason(_said(one, run), _ADVICE[one.bound], _FIXES[one.bound]) if one is not None else None
+
+
+def _said(one: Launches, run: Run) -> str:
+    return f"{words(one, run)} because {_BECAUSE[one.bound]}"
 
 
 def _causes(found: Idle, run: Run) -> str:

@@ -2,15 +2,16 @@
 
 Fires when less than a fiftieth of the time of collectives is hidden under compute, they are exposed for a tenth of the
 traced step, there are at least four of them, and computing takes a tenth as well: with less there is nothing to win, or
-nothing to hide behind. Waiting for a late rank, where it is known, is left out: no overlap wins that back. Not on CPU
-ranks that share their cores, nor under JAX on CPU, whose runtime has no asynchronous collectives to turn on; nor where
+nothing to hide behind. Waiting for a late rank is left out: no overlap wins that back. So is the time of collectives
+that have no counterpart on every rank of their group, since nobody knows how much of it is waiting: where they would
+make the finding, nothing is said, and why (:func:`unsure_why`). Not on CPU ranks that share their cores, nor under JAX on CPU, whose runtime has no asynchronous collectives to turn on; nor where
 XLA says why: it runs them synchronously, which is a finding of its own. Nor where most of what is exposed is needed at
 once, as by tensor parallelism, or in a pipeline: there is nothing that could be computed beside it.
 """
 
 from __future__ import annotations
 
-from meshscope.analysis.exposure import exposure
+from meshscope.analysis.exposure import Exposure, exposure
 from meshscope.analysis.findings.rule import Finding, Rule, part
 from meshscope.analysis.findings.small_collectives import shares_matrices
 from meshscope.analysis.findings.synchronous_collectives import synchronous_collectives
@@ -21,6 +22,7 @@ from meshscope.analysis.overlap import CollectiveOverlap, overlap
 from meshscope.analysis.passes import is_ddp
 from meshscope.analysis.pipeline import is_pipeline
 from meshscope.analysis.standing import shares_cores
+from meshscope.analysis.waiting import waiting
 from meshscope.analysis.xla_checks import xla
 from meshscope.run import Run
 from meshscope.units import counted, duration, percent, ratio
@@ -51,10 +53,8 @@ def no_overlap(run: Run) -> tuple[Finding, ...]:
         return ()
     found, total = overlap(run), exposure(run)
     hidden_frac = ratio(total.busy_ns - total.exposed_ns, total.busy_ns)
-    cost = part(total.exposed_ns - total.waited_ns, traced_step(run))
-    if not hidden_frac <= MOST_HIDDEN_FRAC or not cost.cost_frac >= LEAST_FRAC or _calls(found) < FEWEST_CALLS:
-        return ()
-    if not computing_frac(run) >= LEAST_FRAC or synchronous_collectives(run):
+    cost = part(total.exposed_ns - total.waited_ns - total.unsure_ns, traced_step(run))
+    if not cost.cost_frac >= LEAST_FRAC or not _is_in_turns(run):
         return ()
     most = found[0]
     return (
@@ -64,7 +64,7 @@ def no_overlap(run: Run) -> tuple[Finding, ...]:
             **vars(cost),
             evidence=(
                 f"{percent(hidden_frac)} of the time of collectives is under compute; {duration(total.exposed_ns)} are "
-                "not" + (f", of which {duration(total.waited_ns)} wait for a late rank" if total.waited_ns else ""),
+                f"not{_left_out(total)}",
                 f"most by {most.name.replace('_', '-')}: {duration(most.exposed_ns)} of that; it has "
                 f"{counted(most.count, 'call')} of all ranks {all_traced(run)}",
                 *_in_commands(run),
@@ -73,6 +73,45 @@ def no_overlap(run: Run) -> tuple[Finding, ...]:
             fix=_fix(run),
         ),
     )
+
+
+def _is_in_turns(run: Run) -> bool:
+    """Whether hardly anything is hidden, of enough calls beside enough compute, and nothing else says why."""
+    total = exposure(run)
+    if not ratio(total.busy_ns - total.exposed_ns, total.busy_ns) <= MOST_HIDDEN_FRAC:
+        return False
+    return (
+        _calls(overlap(run)) >= FEWEST_CALLS
+        and computing_frac(run) >= LEAST_FRAC
+        and not synchronous_collectives(run)
+    )
+
+
+def unsure_why(run: Run) -> str:
+    """Why this cannot be judged: what is exposed would be enough, and may be waiting. "" where it can be."""
+    total = exposure(run)
+    if not total.unsure_ns or not _is_in_turns(run):
+        return ""
+    with_waiting, without = (
+        part(ns, traced_step(run)).cost_frac
+        for ns in (total.exposed_ns - total.waited_ns, total.exposed_ns - total.waited_ns - total.unsure_ns)
+    )
+    return unmatched_why(run) if with_waiting >= LEAST_FRAC and not without >= LEAST_FRAC else ""
+
+
+def unmatched_why(run: Run) -> str:
+    """Why waiting cannot be told from transfer, by the reason that most calls have."""
+    reasons = waiting(run).unmatched
+    return f"waiting may be in it: {reasons[0][0]}" if reasons else "waiting may be in it"
+
+
+def _left_out(total: Exposure) -> str:
+    said = []
+    if total.waited_ns:
+        said.append(f"{duration(total.waited_ns)} wait for a late rank")
+    if total.unsure_ns:
+        said.append(f"{duration(total.unsure_ns)} may be waiting, in calls that have no counterpart on every rank")
+    return f", of which {' and '.join(said)}: left out" if said else ""
 
 
 def _is_needed_at_once(run: Run) -> bool:

@@ -3,13 +3,15 @@
 Fires for each rank that ``stragglers`` names, by the rule told there; once for all of a machine whose ranks are late
 together while no other is (``lateness.pattern``), with what ranks of other machines wait for any of them. The cost is
 the time in which another rank waits for it and computes nothing, in the mean over those that do, of the traced steps;
-where the journal shows it, what the rank is longer at its own work, of a usual step.
+where the journal shows it, what the rank is longer at its own work, of a usual step. Where its device idles for a host
+that is late, that is why, and told here instead of in a finding of its own.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 
+from meshscope.analysis.findings.host_bound import host_reason, late_hosts
 from meshscope.analysis.findings.rule import Cost, Finding, Rule, part, per_step
 from meshscope.analysis.findings.whole import all_traced, usual_step
 from meshscope.analysis.lateness import Pattern, lateness, pattern
@@ -43,8 +45,7 @@ _ADVICE = {
     "communication": "It communicates with others meanwhile: give its groups less, or the groups another order.",
 }
 _NO_SAVING = (
-    "the cost is what others wait, in the mean; the step ends sooner by less where their own hosts take as long: the "
-    "critical path's “no rank late” is by how much"
+    "the cost is what others wait, in the mean; the step ends sooner by less where their own hosts take as long"
 )
 _ELSE = "Compare what it does with the median rank, in the timeline, step by step."
 
@@ -113,14 +114,17 @@ def _finding(one: Straggler, run: Run) -> Finding:
     if one.shown_by == "traces":
         evidence.append(_NO_SAVING)
     phase = one.journal.phase if one.journal is not None else one.phase
+    host = host_reason(one.rank, run) if one.rank in late_hosts(run) else None
+    if host is not None:
+        evidence.append(f"its host is why it comes late: {host.said}")
     return Finding(
         code=FINDING.code,
         title="straggler",
         ranks=(one.rank,),
         **vars(_cost(one, run)),
         evidence=tuple(evidence),
-        advice=_ADVICE.get(phase, _ELSE),
-        fix=_fix(phase, run),
+        advice=host.advice if host is not None else _ADVICE.get(phase, _ELSE),
+        fix=host.fix if host is not None else _fix(phase, run),
     )
 
 
