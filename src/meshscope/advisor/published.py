@@ -70,6 +70,8 @@ def published(row: Row, folder: Path | None = None) -> Published:
     ran = _stack(row)
     model = _architecture(row, assumed)
     laid = layout(row, ran, assumed)
+    if "virtual stages" in assumed and laid.pipeline * laid.virtual > model.layers:
+        laid = replace(laid, virtual=1)
     cluster = machine(row, laid.devices, assumed, folder)
     candidate = remarked(_candidate(row, ran, laid, model, assumed), row)
     if not model.is_causal:

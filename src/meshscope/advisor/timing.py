@@ -45,7 +45,7 @@ def forecast_of(
     architecture: Architecture, candidate: Candidate, cluster: Cluster, multipliers: Multipliers, known: Speed
 ) -> TimeForecast:
     """As `timing`, by constants of one's own (a fit tries many)."""
-    _check(candidate, cluster)
+    _check(architecture, candidate, cluster)
     steps = classes(architecture, candidate, cluster, multipliers, known)
     prices = steps[0].prices
     parts = _single(steps[0]) if candidate.pipeline == 1 else _pipelined(steps, candidate, prices)
@@ -75,7 +75,17 @@ def beside(step_s: float, candidate: Candidate, known: Speed, multipliers: Multi
     return (step_s - tail_s) * late / (1 + late), tail_s
 
 
-def _check(candidate: Candidate, cluster: Cluster) -> None:
+_MOST_LAYERS, _MOST_MICRO_BATCHES, _MOST_STAGES = 10_000, 1_000_000, 1024
+"""Beyond them nobody has trained, and playing the step would take for ever."""
+
+
+def _check(architecture: Architecture, candidate: Candidate, cluster: Cluster) -> None:
+    chunks = candidate.pipeline * candidate.virtual
+    if not 0 < architecture.layers <= _MOST_LAYERS or candidate.accumulate > _MOST_MICRO_BATCHES:
+        raise NotCovered("a model of so many layers, or a step of so many micro-batches, is unheard of")
+    # The embedding and the head may stand for a layer each (Llama 3: 126 layers in 128 chunks).
+    if chunks > 1 and chunks > min(architecture.layers + 2, _MOST_STAGES):
+        raise NotCovered(f"{architecture.layers} layers do not fill {chunks} stages of a pipeline")
     compute = candidate.numerics.compute
     if not cluster.device.peak_flops_per_s.get(compute):
         raise NotCovered(f"what {cluster.device.name} multiplies in {compute} is not known")
