@@ -26,15 +26,18 @@ def made(**about: Any) -> Run:
 def test_idle_time_is_that_of_the_mean_step_and_says_what_lies_at_its_ends() -> None:
     stepped = made(steps=[(0, 100 * MS)])
     said = " ".join(" ".join(idle_lines(stepped)).split())
-    # 30 between the kernels (25 until the launch, 5 in it), 10 before the first and 10 after the last.
+    # 30 between the kernels (25 until the launch, 5 in it), 10 before the first (1 in its launch, 9 queued) and 10 after
+    # the last.
     assert "idle: rank 0 for 50.0 ms of its mean step of 100 ms; of that idle time 50.0 % the host runs" in said
-    assert "40.0 % comes before the first or after the last device work of the step's trace, 10.0 % the host" in said
+    assert (
+        "20.0 % comes before the first or after the last device work of the step's trace, 18.0 % the next work" in said
+    )
     (rank,) = breakdown(stepped)
     (row,) = idle_json(stepped)[0]["idle"]
     assert rank.per_step is not None
     assert row["per_step"] == {
         "steps": 1, "span_ns": 100 * MS, "idle_ns": rank.per_step.idle_ns,
-        "causes": {"python": 25 * MS, "launch": 5 * MS, "ends": 20 * MS},
+        "causes": {"python": 25 * MS, "launch": 6 * MS, "queued": 9 * MS, "ends": 10 * MS},
     }  # fmt: skip
     assert (row["span_ns"], row["idle_ns"]) == (80 * MS, 30 * MS)
 

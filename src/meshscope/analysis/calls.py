@@ -87,7 +87,7 @@ def calls(window: Window) -> dict[Queue, Calls]:
             label=label[mine],
             size_bytes=size_bytes[mine],
             sequence=spans.sequence[row],
-            step=step_numbers(window, spans.start_ns[row]),
+            step=step_numbers(window, row),
             labels=labels,
         )
     return found

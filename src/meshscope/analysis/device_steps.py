@@ -78,11 +78,12 @@ def device_step_ns(window: Window) -> Ints:
     return device_steps(window).step_ns
 
 
-def step_numbers(window: Window, time_ns: Ints) -> Ints:
-    """The step in which each moment of the device lies, −1 in none; shape of ``time_ns``."""
-    bounds = device_step_ns(window)
-    if not len(bounds):
-        return np.full(len(time_ns), -1, dtype=np.int64)
+def step_numbers(window: Window, row: Ints) -> Ints:
+    """The step that the device is at when some rows of device work begin, −1 for none; shape of ``row``."""
+    found = device_steps(window)
+    if not found.by or not len(found.step_ns):
+        return window.spans.step[row].astype(np.int64)
+    bounds, time_ns = found.step_ns, window.spans.start_ns[row]
     order = np.argsort(bounds[:, 0], kind="stable")
     at = np.searchsorted(bounds[order, 0], time_ns, side="right") - 1
     chosen = order[np.maximum(at, 0)]

@@ -106,9 +106,7 @@ def _apart(pair: tuple[int, int], sides: Mapping[str, tuple[int, Ints]], clock: 
 def _matched(windows: Round, sent: tuple[int, Ints], received: tuple[int, Ints]) -> tuple[Passed, Counter[str]]:
     """By order within each step; a step in which they are not equally many, or not equally large, is left out."""
     source, target = windows[sent[0]].spans, windows[received[0]].spans
-    sent_in, received_in = (
-        step_numbers(windows[at], windows[at].spans.start_ns[rows]) for at, rows in (sent, received)
-    )
+    sent_in, received_in = (step_numbers(windows[at], rows) for at, rows in (sent, received))
     rows: tuple[list[Ints], list[Ints]] = ([], [])
     left: Counter[str] = Counter()
     for step in np.union1d(sent_in, received_in).tolist():
@@ -123,7 +121,7 @@ def _matched(windows: Round, sent: tuple[int, Ints], received: tuple[int, Ints])
     mine, theirs = (np.concatenate([np.empty(0, dtype=np.int64), *side]).astype(np.int64) for side in rows)
     came_ns = _came_ns(source, mine), _came_ns(target, theirs)
     done_ns = np.maximum(np.minimum(source.end_ns[mine], target.end_ns[theirs]), np.maximum(*came_ns))
-    step = step_numbers(windows[sent[0]], source.start_ns[mine])
+    step = step_numbers(windows[sent[0]], mine)
     return Passed((sent[0], received[0]), (mine, theirs), came_ns, done_ns, step), left
 
 
