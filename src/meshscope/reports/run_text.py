@@ -22,7 +22,7 @@ from meshscope.reports.axes_text import axes_lines
 from meshscope.reports.columns import table, wrapped
 from meshscope.reports.devices_text import device_lines
 from meshscope.reports.efficiency_text import efficiency_lines
-from meshscope.reports.findings_text import findings_lines
+from meshscope.reports.findings_text import findings_lines, looked_for_lines
 from meshscope.reports.measured_text import measured_lines, traced_lines
 from meshscope.reports.memory_text import headroom_lines
 from meshscope.reports.pipeline_text import pipeline_lines
@@ -51,6 +51,7 @@ def run_lines(run: Run) -> list[str]:
     lines += _rank_from(run)
     lines += findings_lines(run)
     lines += _split(breakdown(run), wait)
+    lines += looked_for_lines(run)
     lines += device_lines(several_devices(run))
     lines += _collectives(overlap(run), wait)
     lines += axes_lines(axes(run), wait)

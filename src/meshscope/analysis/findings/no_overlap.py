@@ -81,9 +81,7 @@ def _is_in_turns(run: Run) -> bool:
     if not ratio(total.busy_ns - total.exposed_ns, total.busy_ns) <= MOST_HIDDEN_FRAC:
         return False
     return (
-        _calls(overlap(run)) >= FEWEST_CALLS
-        and computing_frac(run) >= LEAST_FRAC
-        and not synchronous_collectives(run)
+        _calls(overlap(run)) >= FEWEST_CALLS and computing_frac(run) >= LEAST_FRAC and not synchronous_collectives(run)
     )
 
 
