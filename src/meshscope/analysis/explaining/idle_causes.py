@@ -73,7 +73,7 @@ def numbers(run: Run) -> tuple[Number, ...]:
     )  # fmt: skip
     late = Number(
         "idle.host_late", "ns",
-        "The part of a rank's idle time, over all that was traced, in which its host had not launched the next work yet.",
+        "The part of a rank's idle time, over all that was traced, in which its host had not launched what came next.",
         EXCLUDES, partial(_cases, causes=HOST_LATE, name="host_late_ns"), ("idle.host_late_ns",), by=("rank", "step"),
     )  # fmt: skip
     means = [_mean(cause) for cause in CAUSES if cause in known]

@@ -26,6 +26,14 @@ _ADVICE = (
     "Answers leave out what is missing. Copy the files again if they were cut on the way; a rank that "
     "is killed while it writes leaves half a file."
 )
+_ADVICE_ABSENT = (
+    "Answers leave out what is missing, and waiting for a rank that is not here cannot be told. Put the files of all "
+    "ranks into one folder: those that are here are whole."
+)
+_ADVICE_DROPPED = (
+    "Answers leave out what was dropped. The files are not cut, and copying them again changes nothing: see why under "
+    "“trace events”, and trace anew with nothing between the profiler and its file."
+)
 _ADVICE_JOURNAL = (
     "Answers leave out what those lines say. A line is torn where its writer was killed, or the disk was full, or the "
     "recording was copied while it grew: copy it again."
@@ -45,7 +53,7 @@ def trace_incomplete(run: Run) -> tuple[Finding, ...]:
             code=FINDING.code,
             title="trace incomplete",
             evidence=(*said[:_MOST], *more),
-            advice=_ADVICE if _is_of_traces(run) else _ADVICE_JOURNAL,
+            advice=_advice(run),
             fix=_fix(run),
         ),
     )
@@ -54,6 +62,15 @@ def trace_incomplete(run: Run) -> tuple[Finding, ...]:
 def _is_of_traces(run: Run) -> bool:
     """Whether more is missing than lines of the journal, which no profiler wrote."""
     return any(True for _ in _cut_files(run)) or any(any(part(run)) for part in (_refused, _absent, _dropped))
+
+
+def _advice(run: Run) -> str:
+    """By the gravest of what is so: a file that was cut, a rank that is not here, events that say nothing."""
+    if not _is_of_traces(run):
+        return _ADVICE_JOURNAL
+    if any(True for _ in _cut_files(run)) or any(_refused(run)):
+        return _ADVICE
+    return _ADVICE_ABSENT if any(_absent(run)) else _ADVICE_DROPPED
 
 
 def _fix(run: Run) -> str:
