@@ -121,7 +121,7 @@ def test_files_that_were_cut_refused_or_hold_dropped_events_make_a_trace_incompl
     assert "rank2.json could not be read: It is empty." in said(only("trace-incomplete", refused))
     counts = Counts(read=100, device=50, dropped={"no end": 2})
     dropped = replace(whole, windows=tuple(replace(window, counts=counts) for window in whole.windows))
-    assert "2 events of 100 were dropped, 2.0 % of them" in said(only("trace-incomplete", dropped))
+    assert "2 events of 100 were dropped, 2.0 % of them: 2 no end" in said(only("trace-incomplete", dropped))
     assert "copying them again changes nothing" in only("trace-incomplete", dropped).advice
     torn = only("trace-incomplete", replace(whole, skipped_lines=3))
     assert "3 lines of the journal" in said(torn)

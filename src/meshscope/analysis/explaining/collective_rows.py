@@ -220,7 +220,8 @@ _WHAT: dict[str, tuple[str, str, str, str, Figured]] = {
                  "waiting for the last rank; calls without a counterpart on every rank", _TRANSFER),
     "beside": ("beside_ns", "ns", "The part of its transfer in which a collective of another row transfers on the same "
                "device, and its links carry both.", "waiting for the last rank", _BESIDE),
-    "algbw": ("algbw_bytes_per_s", "bytes/s", "The size of COLLECTIVE calls over the time in which any of them transfers.",
+    "algbw": ("algbw_bytes_per_s", "bytes/s", "The size of COLLECTIVE calls over the time in which any of them "
+              "transfers.",
               _LINKS, _algbw),
     "busbw": ("busbw_bytes_per_s", "bytes/s", "The algorithm bandwidth times what each link has to carry, by "
               "nccl-tests' factors; of calls that run at once, what links carry for all of them.", _LINKS, _busbw),

@@ -7,6 +7,7 @@ more were dropped.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from meshscope.analysis.findings.rule import Finding, Rule
@@ -31,8 +32,8 @@ _ADVICE_ABSENT = (
     "ranks into one folder: those that are here are whole."
 )
 _ADVICE_DROPPED = (
-    "Answers leave out what was dropped. The files are not cut, and copying them again changes nothing: see why under "
-    "“trace events”, and trace anew with nothing between the profiler and its file."
+    "Answers leave out what was dropped. The files are not cut, and copying them again changes nothing: trace anew, "
+    "with nothing between the profiler and its file."
 )
 _ADVICE_JOURNAL = (
     "Answers leave out what those lines say. A line is torn where its writer was killed, or the disk was full, or the "
@@ -110,7 +111,11 @@ def _dropped(run: Run) -> Iterator[str]:
         sum(sum(count.dropped.values()) for count in files.values()),
     )
     if read and dropped >= LEAST_DROPPED_FRAC * read:
-        yield f"{counted(dropped, 'event')} of {read} were dropped, {percent(dropped / read)} of them"
+        reasons = Counter[str]()
+        for count in files.values():
+            reasons.update(count.dropped)
+        why = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common(_MOST))
+        yield f"{counted(dropped, 'event')} of {read} were dropped, {percent(dropped / read)} of them: {why}"
 
 
 FINDING = Rule("trace-incomplete", trace_incomplete)
