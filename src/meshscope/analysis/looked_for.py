@@ -16,6 +16,7 @@ from meshscope.analysis.calls import calls
 from meshscope.analysis.ddp import ddp
 from meshscope.analysis.findings import findings, rules
 from meshscope.analysis.findings.exposed_gathers import unsure_gathers
+from meshscope.analysis.findings.host_bound import late_hosts
 from meshscope.analysis.findings.no_overlap import unsure_why
 from meshscope.analysis.findings.profiler_expensive import FEWEST_STEPS
 from meshscope.analysis.findings.ranks_drift import holds_replicas
@@ -23,8 +24,9 @@ from meshscope.analysis.findings.slow_link import is_in_one_process, why_not
 from meshscope.analysis.findings.small_collectives import shares_matrices
 from meshscope.analysis.flight import flight
 from meshscope.analysis.fsdp import doubts, fsdp
+from meshscope.analysis.idle_shares import ENDS, RankIdle, idle_shares
 from meshscope.analysis.imbalance import memory_imbalance
-from meshscope.analysis.launches import launches
+from meshscope.analysis.launches import BOUND_FRAC, launches
 from meshscope.analysis.needed_at_once import is_mostly_needed_at_once
 from meshscope.analysis.not_finite import not_finite
 from meshscope.analysis.out_of_memory import out_of_memory
@@ -36,6 +38,7 @@ from meshscope.analysis.waiting import waiting
 from meshscope.records import MemoryRecord
 from meshscope.run import Run
 from meshscope.spans import Kind
+from meshscope.units import percent, ratio
 
 FOUND, JUDGED, UNTOLD, ELSEWHERE = "found", "judged", "cannot say", "does not apply"
 
@@ -65,7 +68,7 @@ class LookedFor:
 @per_run
 def looked_for(run: Run) -> tuple[LookedFor, ...]:
     """Every rule, in the order of their names."""
-    found = {one.code for one in findings(run)}
+    found = {one.code for one in findings(run)} | ({"host-bound"} if late_hosts(run) else set())
     codes = dict.fromkeys(rule.code for rule in rules())
     return tuple(sorted((_one(code, run, is_found=code in found) for code in codes), key=lambda one: one.title))
 
@@ -150,6 +153,23 @@ def _launched(run: Run) -> str:
     if why := _traced(run):
         return why
     return "" if any(one.linked for one in launches(run)) else "no trace ties device work to its launches"
+
+
+def _fed(run: Run) -> str:
+    """Why nobody can say that devices do not wait for their host: idle time at the ends of what was traced is charged
+    to nobody, though a host that launches nothing there is late all the same."""
+    if why := _launched(run):
+        return why
+    worst = max(idle_shares(run).ranks, key=_ends_frac, default=None)
+    if worst is None or not _ends_frac(worst) >= BOUND_FRAC:
+        return ""
+    frac, step = percent(_ends_frac(worst)), "mean step" if worst.steps else "trace"
+    return f"rank {worst.rank}'s device is idle before its first or after its last traced work for {frac} of its {step}"
+
+
+def _ends_frac(one: RankIdle) -> float:
+    """Of idle time that is charged to nothing, as a share of the mean step; 0 where nothing was to be charged."""
+    return ratio(one.of(ENDS), one.span_ns) if one.causes and one.span_ns else 0.0
 
 
 def _hanging(run: Run) -> str:
@@ -317,10 +337,10 @@ _RULES = {
     "exposed-tail": _Needs("an exposed tail of DDP", _overlapping, "torch", _no_ddp),
     "fragmentation": _Needs("fragmented memory", _reserved),
     "hang": _Needs("a hang or deadlock", _hanging),
-    "host-bound": _Needs("devices that wait for their host", _launched),
+    "host-bound": _Needs("devices that wait for their host", _fed),
     "impossible-number": _Needs("impossible numbers", _possible),
     "input-bound": _Needs("waiting for data", _waited),
-    "launch-bound": _Needs("kernels too short to launch", _launched),
+    "launch-bound": _Needs("kernels too short to launch", _fed),
     "memory-imbalance": _Needs("uneven memory", _peaks, elsewhere=_one_rank),
     "memory-leak": _Needs("growing memory", _growing),
     "no-overlap": _Needs("communication and compute in turns", _in_turns_or_not, elsewhere=_in_turns),

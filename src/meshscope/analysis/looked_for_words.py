@@ -8,8 +8,11 @@ from meshscope.analysis.looked_for import ELSEWHERE, FOUND, JUDGED, UNTOLD, Look
 
 
 def headline(looked: Sequence[LookedFor]) -> str:
-    """What it means that there is no finding: nothing, where nothing could be judged."""
+    """What it means that there is no finding: nothing, where nothing could be judged, and little where little could."""
     judged = [one for one in looked if one.state in (JUDGED, FOUND)]
+    untold = sum(one.state == UNTOLD for one in looked)
+    if 1 < len(judged) < untold:
+        return f"None shows, but only {len(judged)} of {len(judged) + untold} pitfalls could be judged."
     if len(judged) > 1:
         return f"None of the {len(judged)} pitfalls that could be looked for shows in this run."
     # That what was read is whole can be said of anything.
@@ -30,6 +33,16 @@ def counts(looked: Sequence[LookedFor]) -> str:
         (number[ELSEWHERE], f"{verb} not apply"),
     )
     return ", ".join(f"{count} {words}" for count, words in said if count)
+
+
+def folded(looked: Sequence[LookedFor]) -> str:
+    """What was looked for without being found, by its codes; of the rest how many, and where it is told one by one."""
+    judged = [one.code for one in looked if one.state == JUDGED]
+    untold, elsewhere = (sum(one.state == state for one in looked) for state in (UNTOLD, ELSEWHERE))
+    rest = [f"{untold} could not be judged"] if untold else []
+    rest += [f"{elsewhere} {'does' if elsewhere == 1 else 'do'} not apply"] if elsewhere else []
+    said = f"looked for and not found: {', '.join(judged) or 'nothing'}"
+    return f"{said}; {', '.join(rest)} (looked_for in --json: which, and why)" if rest else said
 
 
 def sentences(looked: Sequence[LookedFor]) -> tuple[str, ...]:

@@ -3,8 +3,9 @@
 Tensor, sequence and context parallelism put them between one layer and the next. They are on the critical path by
 design: no prefetch hides them, and two of them cannot be put together, since one's input comes of the other's output.
 Torch calls them as functional collectives (``_c10d_functional::all_gather_into_tensor``), while DDP, FSDP, the
-optimizers and hand-written code call c10d's own. Megatron calls c10d's too, from autograd functions named after what they
-do to a region of the model (``_ReduceFromModelParallelRegion``; Megatron-LM, ``core/tensor_parallel/mappings.py``).
+optimizers and hand-written code call c10d's own. Megatron calls c10d's too, from autograd functions named after what
+they do to a region of the model (``_ReduceFromModelParallelRegion`` of Megatron-LM's
+``core/tensor_parallel/mappings.py``).
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from meshscope.analysis.findings import Finding, findings
 from meshscope.analysis.flight_words import ranks_words
 from meshscope.analysis.looked_for import looked_for
+from meshscope.analysis.looked_for_words import folded
 from meshscope.analysis.looked_for_words import headline as headline_of
-from meshscope.analysis.looked_for_words import sentences
 from meshscope.reports.columns import wrapped
 from meshscope.run import Run
 from meshscope.units import duration, percent
@@ -17,12 +17,17 @@ _MARGIN = "      | "
 
 
 def findings_lines(run: Run) -> list[str]:
-    """And what was looked for without being found. Code is not folded: it is to be pasted, and short enough."""
+    """Code is not folded: it is to be pasted, and short enough."""
     found, looked = findings(run), looked_for(run)
     head = "  findings (their costs overlap, and do not add up):" if _have_costs(found) else "  findings:"
     lines = [head] if found else wrapped(f"findings: {headline_of(looked)}", hanging="    ")
-    lines += [line for number, one in enumerate(found, start=1) for line in _finding(number, one)]
-    return lines + [line for said in sentences(looked) for line in wrapped(said, indent="    ", hanging="  ")]
+    return lines + [line for number, one in enumerate(found, start=1) for line in _finding(number, one)]
+
+
+def looked_for_lines(run: Run) -> list[str]:
+    """What was looked for without being found, and how much could not be: all of it is in the JSON and on the screen,
+    where it stands in nobody's way."""
+    return wrapped(folded(looked_for(run)), hanging="  ")
 
 
 def _have_costs(found: Sequence[Finding]) -> bool:

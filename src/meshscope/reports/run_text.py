@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from meshscope.analysis.axes import axes
 from meshscope.analysis.breakdown import Breakdown, RankBreakdown, breakdown
 from meshscope.analysis.doubts import doubt_words, doubts
 from meshscope.analysis.efficiency import efficiency
 from meshscope.analysis.hosts_ahead import ahead_words
+from meshscope.analysis.known_waits import KnownWait, known_waits
 from meshscope.analysis.memory import memory
 from meshscope.analysis.overlap import CollectiveOverlap, overlap
 from meshscope.analysis.progress import progress
@@ -24,7 +25,7 @@ from meshscope.reports.axes_text import axes_lines
 from meshscope.reports.columns import table, wrapped
 from meshscope.reports.devices_text import device_lines
 from meshscope.reports.efficiency_text import efficiency_lines
-from meshscope.reports.findings_text import findings_lines
+from meshscope.reports.findings_text import findings_lines, looked_for_lines
 from meshscope.reports.measured_text import measured_lines, traced_lines
 from meshscope.reports.memory_text import headroom_lines
 from meshscope.reports.pipeline_text import pipeline_lines
@@ -36,6 +37,7 @@ from meshscope.run import Run
 from meshscope.units import NS_PER_S, UNKNOWN, counted, duration, milliseconds, percent, ranges, rate, ratio, size
 
 MOST_RANKS = 16
+_AT_LEAST = "≥ "
 
 _RANK_FROM = {
     "trace": "as the trace says",
@@ -53,8 +55,9 @@ def run_lines(run: Run) -> list[str]:
     lines += wrapped(simulation_note(run), hanging="  ") if run.is_simulated else []
     lines += _rank_from(run)
     lines += findings_lines(run)
-    lines += _split(breakdown(run), wait)
+    lines += _split(breakdown(run), wait, known_waits(run))
     lines += wrapped(ahead_words(run), hanging="  ") if ahead_words(run) else []
+    lines += looked_for_lines(run)
     lines += device_lines(several_devices(run))
     lines += _collectives(overlap(run), wait, is_simulated=run.is_simulated)
     lines += axes_lines(axes(run), wait)
@@ -121,7 +124,7 @@ def _ranks(count: int, kind: str) -> str:
     return f"{counted(count, 'rank')} without device work" if kind == "none" else counted(count, f"{kind.upper()} rank")
 
 
-def _split(ranks: tuple[RankBreakdown, ...], wait: str) -> list[str]:
+def _split(ranks: tuple[RankBreakdown, ...], wait: str, least: Mapping[int, KnownWait]) -> list[str]:
     """Every rank's mean complete step; whole windows where no rank has a complete one."""
     known = [rank for rank in ranks if rank.device_kind != "none"]
     if not known:
@@ -129,25 +132,42 @@ def _split(ranks: tuple[RankBreakdown, ...], wait: str) -> list[str]:
     has_steps = any(rank.per_step is not None for rank in known)
     profiled = [step for rank in known for step in rank.steps]
     of = f"mean of {_steps_of(profiled)}" if has_steps else "whole windows: no step lies wholly in one"
-    rows = [_split_row(str(rank.rank), rank.per_step if has_steps else _traced_of(rank)) for rank in ranks[:MOST_RANKS]]
+    rows = [
+        _split_row(rank.rank, rank.per_step if has_steps else _traced_of(rank), least) for rank in ranks[:MOST_RANKS]
+    ]
     heading = ("rank", "ms", "compute alone", "hidden", "exposed", "copy", "idle", f"{wait} ms")
     lines = wrapped(
         f"where a step goes, in % of it ({of}): compute alone, hidden communication with the compute that hides it, "
         f"exposed communication, copies alone and idle add up to it; {wait}: {WAIT_WORDS[wait]}:"
     )
-    return [*lines, *table(heading, rows, indent="    "), *_more(len(ranks))]
+    return [*lines, *table(heading, rows, indent="    "), *_more(len(ranks)), *_least(rows, least)]
+
+
+def _least(rows: Sequence[tuple[str, ...]], least: Mapping[int, KnownWait]) -> list[str]:
+    """What a bound on waiting rests on, where one is shown."""
+    if not any(row[-1].startswith(_AT_LEAST) for row in rows):
+        return []
+    matched, calls = (sum(getattr(one, name) for one in least.values()) for name in ("matched", "calls"))
+    return wrapped(
+        f"{_AT_LEAST.strip()}: by the {matched} of {calls} calls of those ranks that have a counterpart on every rank; "
+        "what the others wait is not known",
+        indent="    ",
+    )
 
 
 def _traced_of(rank: RankBreakdown) -> Breakdown | None:
     return rank.total if rank.device_kind != "none" else None
 
 
-def _split_row(name: str, found: Breakdown | None) -> tuple[str, ...]:
+def _split_row(rank: int, found: Breakdown | None, least: Mapping[int, KnownWait]) -> tuple[str, ...]:
+    name = str(rank)
     if found is None:
         return (name, *[UNKNOWN] * 7)
     share = shares(found)
     cells = [percent(share.get(part, math.nan)) for part in ("compute", "hidden", "exposed", "copy", "idle")]
     wait = UNKNOWN if found.wait_ns is None else milliseconds(found.wait_ns)
+    if found.wait_ns is None and rank in least:
+        wait = f"{_AT_LEAST}{milliseconds(least[rank].least_ns)}"
     return (name, milliseconds(found.span_ns), *cells, wait)
 
 

@@ -46,7 +46,8 @@ def _lateness(found: Lateness) -> list[str]:
         for rank, row in zip(found.ranks, found.late_ns.tolist(), strict=True)
     ]
     of = f" (the last {len(steps)} of {len(found.steps)})" if len(steps) < len(found.steps) else ""
-    lines = wrapped(f"lateness by step{of}, ms in which it had not come to a collective and the median rank had:", indent="    ")
+    said = f"lateness by step{of}, ms in which a rank had not come to a collective and the median rank had:"
+    lines = wrapped(said, indent="    ")
     lines += table(heading, rows[:MOST_RANKS], indent="      ")
     if len(rows) > MOST_RANKS:
         lines.append(f"      … {counted(len(rows) - MOST_RANKS, 'more rank')}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -439,7 +440,7 @@ BESIDE = """
 
 def twice(picture: str) -> str:
     """With a second rank that does the same: nobody waits, which of a rank alone nobody would know."""
-    return picture + picture.replace("    0 ", "    1 ")
+    return picture.rstrip() + re.sub(r"^( *)0 ", r"\g<1>1 ", picture, flags=re.MULTILINE).rstrip()
 
 
 def test_devices_that_communicate_and_compute_in_turns_do_not_overlap() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from asked import codes, only, said
 from drawn import run, steps
-from made_spans import Made, host, kernel, launch, window
+from made_spans import Made, collective, host, kernel, launch, window
 
+from meshscope.analysis.looked_for import looked_for
 from meshscope.kinds import ANNOTATION
 from meshscope.run import Run
 
@@ -127,3 +128,39 @@ def test_a_host_that_allocates_is_host_bound_and_told_to_keep_its_memory() -> No
     one, two = launch(0, 1), launch(90, 91)
     found = only("host-bound", of(one, kernel(1, 20, one), host(20, 88, "cudaMalloc"), two, kernel(91, 111, two)))
     assert found.fix.startswith("PYTORCH_ALLOC_CONF=expandable_segments:True")
+
+
+def test_a_rank_that_is_late_because_its_host_is_is_one_finding() -> None:
+    """In each of four steps of 100 ms rank 1's host is 60 ms in an operator before it launches anything, and rank 0
+    waits for it from the 10th millisecond to the 65th."""
+    spans: dict[int, list[Made]] = {0: [], 1: []}
+    for step in range(4):
+        at = step * 100 * MS
+        for rank, asked in ((0, 5), (1, 65)):
+            call, first = launch(at + asked * MS - MS, at + asked * MS - MS // 2), launch(at, at + MS // 2)
+            spans[rank] += [
+                first,
+                kernel(at + MS, at + 4 * MS, first),
+                host(at + 4 * MS, at + asked * MS - MS),
+                call,
+                collective(at + asked * MS, at + 95 * MS, call, "all_reduce"),
+            ]
+    bounds = [(step * 100 * MS, (step + 1) * 100 * MS) for step in range(4)]
+    windows = [window(spans[rank], rank=rank, steps=bounds, world=2, host="one") for rank in (0, 1)]
+    made = run(windows=windows, strategy="")
+    found = only("straggler", made)
+    assert found.rank == 1
+    assert found.cost_ns == pytest.approx(60 * MS)
+    assert "its host is why it comes late: its device is idle for" in said(found)
+    assert "torch.compile" in found.fix
+    assert "host-bound" not in codes(made)
+    assert {one.code: one.state for one in looked_for(made)}["host-bound"] == "found"
+
+
+def test_a_host_is_not_judged_by_what_comes_after_the_last_work_of_a_trace() -> None:
+    """One kernel of 10 ms in a step of 100: 90 % of it lies behind the last work, and nobody says what that is."""
+    call = launch(0, MS)
+    made = run(windows=[window([call, kernel(MS, 11 * MS, call)], steps=[(0, 100 * MS)])], strategy="")
+    told = {one.code: (one.state, one.why) for one in looked_for(made)}
+    assert told["host-bound"][0] == "cannot say"
+    assert "idle before its first or after its last traced work" in told["host-bound"][1]

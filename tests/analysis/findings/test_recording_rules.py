@@ -121,7 +121,8 @@ def test_files_that_were_cut_refused_or_hold_dropped_events_make_a_trace_incompl
     assert "rank2.json could not be read: It is empty." in said(only("trace-incomplete", refused))
     counts = Counts(read=100, device=50, dropped={"no end": 2})
     dropped = replace(whole, windows=tuple(replace(window, counts=counts) for window in whole.windows))
-    assert "2 events of 100 were dropped, 2.0 % of them" in said(only("trace-incomplete", dropped))
+    assert "2 events of 100 were dropped, 2.0 % of them: 2 no end" in said(only("trace-incomplete", dropped))
+    assert "copying them again changes nothing" in only("trace-incomplete", dropped).advice
     torn = only("trace-incomplete", replace(whole, skipped_lines=3))
     assert "3 lines of the journal" in said(torn)
     # No profiler wrote the journal: what stops one is no advice about it.
@@ -134,7 +135,9 @@ def test_files_that_were_cut_refused_or_hold_dropped_events_make_a_trace_incompl
 
 def test_ranks_without_a_trace_beside_others_are_missing_and_one_rank_alone_is_a_choice() -> None:
     both = run(windows=[replace(window, world=4) for window in timeline(PICTURE).windows], strategy="")
-    assert "of ranks 2–3 no trace was read, beside 2 ranks of 4" in said(only("trace-incomplete", both))
+    found = only("trace-incomplete", both)
+    assert "of ranks 2–3 no trace was read, beside 2 ranks of 4" in said(found)
+    assert "Put the files of all ranks into one folder" in found.advice
     assert codes(run(windows=[replace(timeline("0 compute ####").windows[0], world=4)], strategy="")) == []
 
 

@@ -137,6 +137,8 @@ def _notes(row: CollectiveTotal, what: str) -> tuple[str, ...]:
         notes.append(f"over the {row.matched} of {row.count} calls that have a counterpart on every rank")
     if what in ("wait", "transfer", "algbw", "busbw"):
         notes.append("transfer is what is left of a call once its last rank has come: until then it waits")
+    if what in ("algbw", "busbw"):
+        notes.append("calls that transfer at once share their time: a link carries them together, and each alone less")
     if what in ("size", "bytes", "algbw", "busbw"):
         notes.append(BYTES)
     if what == "busbw":
@@ -218,10 +220,11 @@ _WHAT: dict[str, tuple[str, str, str, str, Figured]] = {
                  "waiting for the last rank; calls without a counterpart on every rank", _TRANSFER),
     "beside": ("beside_ns", "ns", "The part of its transfer in which a collective of another row transfers on the same "
                "device, and its links carry both.", "waiting for the last rank", _BESIDE),
-    "algbw": ("algbw_bytes_per_s", "bytes/s", "The size of COLLECTIVE calls over the time of their transfer.",
+    "algbw": ("algbw_bytes_per_s", "bytes/s", "The size of COLLECTIVE calls over the time in which any of them "
+              "transfers.",
               _LINKS, _algbw),
-    "busbw": ("busbw_bytes_per_s", "bytes/s", "The algorithm bandwidth times what each link has to carry, as "
-              "nccl-tests defines it.", _LINKS, _busbw),
+    "busbw": ("busbw_bytes_per_s", "bytes/s", "The algorithm bandwidth times what each link has to carry, by "
+              "nccl-tests' factors; of calls that run at once, what links carry for all of them.", _LINKS, _busbw),
 }  # fmt: skip
 
 GROUP = Group("collectives by name, group and size", 5, numbers)

@@ -70,11 +70,14 @@ def numbers(run: Run) -> tuple[Number, ...]:
         if cause in known
     ]  # fmt: skip
     every = Number(
-        "idle.total", "ns", "Time of a rank's windows without device work, over all that was traced: its causes add up to it.", EXCLUDES,
+        "idle.total", "ns",
+        "Time of a rank's windows without device work, over all that was traced: its causes add up to it.",
+        EXCLUDES,
         partial(_cases, causes=CAUSES, name="idle_ns"), ("idle.idle_ns",), by=("rank", "step"),
     )  # fmt: skip
     late = Number(
-        "idle.host_late", "ns", "The part of a rank's idle time, over all that was traced, in which its host had not launched the next work yet.",
+        "idle.host_late", "ns",
+        "The part of a rank's idle time, over all that was traced, in which its host had not launched what came next.",
         EXCLUDES, partial(_cases, causes=HOST_LATE, name="host_late_ns"), ("idle.host_late_ns",), by=("rank", "step"),
     )  # fmt: skip
     means = [_mean(cause) for cause in CAUSES if cause in known]

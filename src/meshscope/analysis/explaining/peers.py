@@ -29,7 +29,8 @@ _SAID = {
     "transfer": ("transfer_ns", "ns", "What is left of a rank's matched collectives once the last rank has come."),
     "last": ("last", "calls", "How many of the matched collectives a rank came to last."),
     "charged": ("charged_ns", "ns", "What all ranks waited in collectives that this rank came to last, added up."),
-    "late": ("late_ns", "ns", "For how long a rank had not come to a collective to which the median rank had, step by step added up."),
+    "late": ("late_ns", "ns",
+             "For how long a rank had not come to a collective to which the median rank had, step by step added up."),
 }  # fmt: skip
 _PER_STEP = {
     "wait": "What a rank's matched collectives waited until the last rank came, added up over calls, in a step.",

@@ -81,7 +81,9 @@ def late_hosts(run: Run) -> frozenset[int]:
 def host_reason(rank: int, run: Run) -> Reason | None:
     """None where the rank's device does not wait for its host for a tenth of a step."""
     one = next((one for one in bound_by(run, *_BECAUSE) if one.rank == rank), None)
-    return Reason(_said(one, run), _ADVICE[one.bound], _FIXES[one.bound]) if one is not None else None
+    return (
+        Reason(_said(one, run).partition(": ")[2], _ADVICE[one.bound], _FIXES[one.bound]) if one is not None else None
+    )
 
 
 def _said(one: Launches, run: Run) -> str:

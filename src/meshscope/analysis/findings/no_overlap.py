@@ -4,9 +4,10 @@ Fires when less than a fiftieth of the time of collectives is hidden under compu
 traced step, there are at least four of them, and computing takes a tenth as well: with less there is nothing to win, or
 nothing to hide behind. Waiting for a late rank is left out: no overlap wins that back. So is the time of collectives
 that have no counterpart on every rank of their group, since nobody knows how much of it is waiting: where they would
-make the finding, nothing is said, and why (:func:`unsure_why`). Not on CPU ranks that share their cores, nor under JAX on CPU, whose runtime has no asynchronous collectives to turn on; nor where
-XLA says why: it runs them synchronously, which is a finding of its own. Nor where most of what is exposed is needed at
-once, as by tensor parallelism, or in a pipeline: there is nothing that could be computed beside it.
+make the finding, nothing is said, and why (:func:`unsure_why`). Not on CPU ranks that share their cores, nor under JAX
+on CPU, whose runtime has no asynchronous collectives to turn on; nor where XLA says why: it runs them synchronously,
+which is a finding of its own. Nor where most of what is exposed is needed at once, as by tensor parallelism, or in a
+pipeline: there is nothing that could be computed beside it.
 """
 
 from __future__ import annotations
@@ -81,9 +82,7 @@ def _is_in_turns(run: Run) -> bool:
     if not ratio(total.busy_ns - total.exposed_ns, total.busy_ns) <= MOST_HIDDEN_FRAC:
         return False
     return (
-        _calls(overlap(run)) >= FEWEST_CALLS
-        and computing_frac(run) >= LEAST_FRAC
-        and not synchronous_collectives(run)
+        _calls(overlap(run)) >= FEWEST_CALLS and computing_frac(run) >= LEAST_FRAC and not synchronous_collectives(run)
     )
 
 

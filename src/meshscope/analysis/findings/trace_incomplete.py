@@ -7,6 +7,7 @@ more were dropped.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from meshscope.analysis.findings.rule import Finding, Rule
@@ -25,6 +26,14 @@ df -h RECORDING; tail -n 3 RECORDING/*/journal/*.jsonl"""
 _ADVICE = (
     "Answers leave out what is missing. Copy the files again if they were cut on the way; a rank that "
     "is killed while it writes leaves half a file."
+)
+_ADVICE_ABSENT = (
+    "Answers leave out what is missing, and waiting for a rank that is not here cannot be told. Put the files of all "
+    "ranks into one folder: those that are here are whole."
+)
+_ADVICE_DROPPED = (
+    "Answers leave out what was dropped. The files are not cut, and copying them again changes nothing: trace anew, "
+    "with nothing between the profiler and its file."
 )
 _ADVICE_JOURNAL = (
     "Answers leave out what those lines say. A line is torn where its writer was killed, or the disk was full, or the "
@@ -45,7 +54,7 @@ def trace_incomplete(run: Run) -> tuple[Finding, ...]:
             code=FINDING.code,
             title="trace incomplete",
             evidence=(*said[:_MOST], *more),
-            advice=_ADVICE if _is_of_traces(run) else _ADVICE_JOURNAL,
+            advice=_advice(run),
             fix=_fix(run),
         ),
     )
@@ -54,6 +63,15 @@ def trace_incomplete(run: Run) -> tuple[Finding, ...]:
 def _is_of_traces(run: Run) -> bool:
     """Whether more is missing than lines of the journal, which no profiler wrote."""
     return any(True for _ in _cut_files(run)) or any(any(part(run)) for part in (_refused, _absent, _dropped))
+
+
+def _advice(run: Run) -> str:
+    """By the gravest of what is so: a file that was cut, a rank that is not here, events that say nothing."""
+    if not _is_of_traces(run):
+        return _ADVICE_JOURNAL
+    if any(True for _ in _cut_files(run)) or any(_refused(run)):
+        return _ADVICE
+    return _ADVICE_ABSENT if any(_absent(run)) else _ADVICE_DROPPED
 
 
 def _fix(run: Run) -> str:
@@ -93,7 +111,11 @@ def _dropped(run: Run) -> Iterator[str]:
         sum(sum(count.dropped.values()) for count in files.values()),
     )
     if read and dropped >= LEAST_DROPPED_FRAC * read:
-        yield f"{counted(dropped, 'event')} of {read} were dropped, {percent(dropped / read)} of them"
+        reasons = Counter[str]()
+        for count in files.values():
+            reasons.update(count.dropped)
+        why = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common(_MOST))
+        yield f"{counted(dropped, 'event')} of {read} were dropped, {percent(dropped / read)} of them: {why}"
 
 
 FINDING = Rule("trace-incomplete", trace_incomplete)
