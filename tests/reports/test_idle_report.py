@@ -26,8 +26,8 @@ def made(**about: Any) -> Run:
 def test_idle_time_is_that_of_the_mean_step_and_says_what_lies_at_its_ends() -> None:
     stepped = made(steps=[(0, 100 * MS)])
     said = " ".join(" ".join(idle_lines(stepped)).split())
-    # 30 between the kernels (25 until the launch, 5 in it), 10 before the first (1 in its launch, 9 queued) and 10 after
-    # the last.
+    # 30 between the kernels (25 until the launch, 5 in it), 10 before the first (1 in its launch, 9 queued) and 10
+    # after the last.
     assert "idle: rank 0 for 50.0 ms of its mean step of 100 ms; of that idle time 50.0 % the host runs" in said
     assert (
         "20.0 % comes before the first or after the last device work of the step's trace, 18.0 % the next work" in said
