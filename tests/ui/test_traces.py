@@ -134,7 +134,7 @@ async def test_the_sentence_says_what_its_shares_are_of(folder: Path) -> None:
 async def test_who_is_late_in_eight_ranks_is_on_the_screen(shared: Path, size: tuple[int, int]) -> None:
     files = sorted((shared / "traces" / "mr-megatron-tp8-a100").glob("megatron*.gz"))
     async with staged(Opening(Loading(files)), size=size) as stage:
-        assert "57.9 % is waiting, late: ranks 0, 6." in " ".join(stage.text().split())
+        assert "58.8 % is waiting, late: ranks 0, 6." in " ".join(stage.text().split())
         await stage.press("4", "enter", *["pagedown"] * 4)
         shown = " ".join(stage.text().split())
         assert "88.0 % of their 3.34 s, added up over calls and ranks, is waiting for peers" in shown

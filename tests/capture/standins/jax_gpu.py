@@ -44,7 +44,7 @@ def main(recording: Path) -> None:
     devices = jax.devices()
     split = NamedSharding(jax.make_mesh((2,), ("rows",), axis_types=(AxisType.Auto,)), PartitionSpec("rows"))
     weights = jax.device_put(np.arange(16, dtype=np.float32).reshape(4, 4), split)
-    jax.devices = lambda: [Gpu(device) for device in devices]
+    jax.devices = jax.local_devices = lambda: [Gpu(device) for device in devices]
     now = time.time_ns()
     experiment = Experiment(
         t0_unix_ns=now, strategy="pjit", title="", framework="jax", ranks=2, device_kind="gpu", model="tiny",
